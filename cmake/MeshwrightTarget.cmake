@@ -1,0 +1,21 @@
+# One way to declare our targets: C++20, our warnings, programs in bin/, project root on the include path.
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
+
+find_program(MESHWRIGHT_CCACHE ccache)
+if(MESHWRIGHT_CCACHE)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${MESHWRIGHT_CCACHE})
+endif()
+find_program(MESHWRIGHT_MOLD mold)
+if(MESHWRIGHT_MOLD)
+  add_link_options(-fuse-ld=mold)
+endif()
+
+function(meshwright_configure target)
+  target_include_directories(${target} PUBLIC ${PROJECT_SOURCE_DIR})
+  target_compile_options(${target} PRIVATE -Wall -Wextra -Wpedantic -Wconversion -Wshadow
+                         -Wnon-virtual-dtor)
+endfunction()
