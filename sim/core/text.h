@@ -1,0 +1,26 @@
+// Small text helpers of the parsers and tables.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/core/units.h"
+
+namespace meshwright {
+
+[[nodiscard]] std::vector<std::string> split(const std::string& text, char separator);
+
+/// "a, b, c".
+[[nodiscard]] std::string join(const std::vector<std::string>& words);
+
+/// The entry of `choices` closest to `word` by edit distance, if it is close enough to be a slip.
+[[nodiscard]] std::optional<std::string> nearest_word(const std::string& word, const std::vector<std::string>& choices);
+
+/// For people: "1.23 s", "45.6 ms", "7.89 us".
+[[nodiscard]] std::string show(Seconds t);
+
+/// For people, binary: "1.23 GiB", "45.6 MiB", "789 B".
+[[nodiscard]] std::string show(Bytes n);
+
+}  // namespace meshwright

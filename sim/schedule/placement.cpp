@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/schedule/placement.h"
+
+#include <algorithm>
+
+namespace meshwright {
+namespace {
+
+ParamSlot slot_of(ParamRole role) {
+  switch (role) {
+    case ParamRole::kEmbedding:
+      return ParamSlot::kTable;
+    case ParamRole::kAttnNorm:
+      return ParamSlot::kAttnNorm;
+    case ParamRole::kQuery:
+    case ParamRole::kKey:
+    case ParamRole::kValue:
+      return ParamSlot::kQkv;
+    case ParamRole::kQueryBias:
+    case ParamRole::kKeyBias:
+    case ParamRole::kValueBias:
+      return ParamSlot::kQkvBias;
+    case ParamRole::kAttnOut:
+      return ParamSlot::kAttnOut;
+    case ParamRole::kFfnNorm:
+      return ParamSlot::kFfnNorm;
+    case ParamRole::kGate:
+    case ParamRole::kUp:
+      return ParamSlot::kGateUp;
+    case ParamRole::kDown:
+      return ParamSlot::kDown;
+    case ParamRole::kFinalNorm:
+      return ParamSlot::kFinalNorm;
+    case ParamRole::kLmHead:
+      return ParamSlot::kLmHead;
+  }
+  return ParamSlot::kNone;
+}
+
+bool is_norm(ParamRole role) {
+  return role == ParamRole::kAttnNorm || role == ParamRole::kFfnNorm || role == ParamRole::kFinalNorm;
+}
+
+bool is_kv(ParamRole role) {
+  return role == ParamRole::kKey || role == ParamRole::kValue || role == ParamRole::kKeyBias || role == ParamRole::kValueBias;
+}
+
+}  // namespace
+
+int64_t RankPlacement::parameters() const {
+  int64_t sum = 0;
+  for (const Bucket& b : buckets) sum += b.numel;
+  return sum;
+}
+
+int64_t RankPlacement::padded_parameters() const {
+  int64_t sum = 0;
+  for (const Bucket& b : buckets) sum += b.padded_numel;
+  return sum;
+}
+
+std::pair<int, PackedParam> RankPlacement::find(int block, ParamSlot slot) const {
+  for (size_t i = 0; i < buckets.size(); ++i) {
+    if (buckets[i].block != block) continue;
+    for (const PackedParam& p : buckets[i].params) {
+      if (p.slot == slot) return {static_cast<int>(i), p};
+    }
+  }
+  MW_CHECK(slot == ParamSlot::kLmHead && block != 0, "no parameter for an operator");
+  return find(0, ParamSlot::kTable);
+}
+
+PlacementTable::PlacementTable(const Plan& plan) : plan_(plan), mesh_(plan.layout()) {
+  const Layout& l = plan.layout();
+  const int kv_copies = static_cast<int>(std::max<int64_t>(1, l.tp / plan.model().num_kv_heads));
+  for (LogicalTensor& t : logical_tensors(plan.model())) {
+    TensorPlacement p;
+    const ParamRole role = t.role;
+    if (is_norm(role)) {
+      p.tp_copies = l.tp;
+      p.copies_are_partial = l.sp;
+    } else if (role == ParamRole::kAttnOut || role == ParamRole::kDown) {
+      p.tp_dim = 1;
+    } else {
+      p.tp_dim = 0;
+      if (is_kv(role)) {
+        p.tp_copies = kv_copies;
+        p.copies_are_partial = kv_copies > 1;
+      }
+    }
+    p.stages = {plan.stage_of_block(t.block)};
+    if (role == ParamRole::kEmbedding && plan.model().tied_embeddings && l.pp > 1) p.stages.push_back(l.pp - 1);
+    p.logical = std::move(t);
+    tensors_.push_back(std::move(p));
+  }
+}
+
+RankPlacement PlacementTable::of_rank(int rank) const {
+  const Layout& l = plan_.layout();
+  const MeshCoord c = mesh_.coord(rank);
+  RankPlacement out;
+  for (size_t i = 0; i < tensors_.size(); ++i) {
+    const TensorPlacement& p = tensors_[i];
+    const auto stage = std::find(p.stages.begin(), p.stages.end(), c.pp);
+    if (stage == p.stages.end()) continue;
+    const bool copy_of_tied = stage != p.stages.begin();
+    const int block = copy_of_tied ? num_blocks(plan_.model()) - 1 : p.logical.block;
+    const bool tied = p.stages.size() > 1;
+    if (out.buckets.empty() || out.buckets.back().block != block || tied) {
+      out.buckets.push_back(Bucket{.block = block, .tied = tied, .params = {}, .segments = {}, .partial = {}});
+    }
+    Bucket& bucket = out.buckets.back();
+
+    Segment seg{.tensor = static_cast<int>(i), .rows = p.logical.shape[0], .cols = p.logical.shape.size() > 1 ? p.logical.shape[1] : 1};
+    if (p.tp_dim) {
+      const ShardRange r = shard_range(p.logical.shape[static_cast<size_t>(*p.tp_dim)], l.tp / p.tp_copies, c.tp / p.tp_copies);
+      (*p.tp_dim == 0 ? seg.row_begin : seg.col_begin) = r.begin;
+      (*p.tp_dim == 0 ? seg.rows : seg.cols) = r.size();
+    }
+    seg.offset = bucket.numel;
+    seg.counted = c.tp % p.tp_copies == 0 && !copy_of_tied;
+    if (p.copies_are_partial) bucket.partial.push_back({seg.offset, seg.numel(), p.tp_copies});
+    bucket.numel += seg.numel();
+
+    const ParamSlot slot = copy_of_tied ? ParamSlot::kLmHead : slot_of(p.logical.role);
+    if (!bucket.params.empty() && bucket.params.back().slot == slot) {
+      bucket.params.back().rows += seg.rows;
+    } else {
+      bucket.params.push_back({.slot = slot, .rows = seg.rows, .cols = seg.cols, .offset = seg.offset});
+    }
+    bucket.segments.push_back(seg);
+  }
+  // The tied copy was met first (tensors are in model order) but belongs to the last block.
+  std::stable_sort(out.buckets.begin(), out.buckets.end(), [](const Bucket& a, const Bucket& b) { return a.block < b.block; });
+  for (Bucket& b : out.buckets) {
+    const int64_t parts = l.dp();
+    b.padded_numel = (b.numel + parts - 1) / parts * parts;
+  }
+  return out;
+}
+
+ShardRange PlacementTable::owned_range(const Bucket& bucket, int rank) const {
+  const Layout& l = plan_.layout();
+  if (optimizer_sharded()) return shard_range(bucket.padded_numel, l.dp_shard, mesh_.coord(rank).dp_shard);
+  return shard_range(bucket.padded_numel, l.dp(), mesh_.dp_index(rank));
+}
+
+bool PlacementTable::counts_owned_range(int rank) const {
+  return !optimizer_sharded() || mesh_.coord(rank).dp_replicate == 0;
+}
+
+}  // namespace meshwright

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/spec/cluster_spec.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+#include <fstream>
+
+#include "sim/core/hash.h"
+#include "sim/core/json_reader.h"
+#include "sim/spec/builtin_documents.h"
+
+namespace meshwright {
+namespace {
+
+constexpr double kGiga = 1e9;
+constexpr double kTera = 1e12;
+constexpr double kMicro = 1e-6;
+constexpr double kGiB = 1073741824.0;
+constexpr Range kFraction{1e-6, 1.0};
+
+LinkSpec read_link(ObjectReader& parent, const std::string& key, bool required) {
+  const Json& json = parent.object(key, required);
+  if (json.empty()) return {};
+  ObjectReader r(json, parent.origin(), "/" + key);
+  LinkSpec link;
+  link.bandwidth = BytesPerSecond{r.number("bandwidth_GBps", kPositiveQuantity) * kGiga};
+  link.efficiency = r.number_or("efficiency", 1.0, kFraction);
+  link.alpha = Seconds{r.number("alpha_us", kNonNegative) * kMicro};
+  link.base = Seconds{r.number_or("base_us", 0.0, kNonNegative) * kMicro};
+  r.ignore("source");
+  if (auto done = r.finish(); !done) {
+    const Error& e = done.error();
+    parent.fail(key + "/" + e.field, e.value, e.rule, e.remedy);
+  }
+  return link;
+}
+
+/// A document of models/hardware: the device and the node it comes in.
+Result<ClusterSpec> read_hardware(std::string_view text, const std::string& origin, const MachineFacts& machine) {
+  MW_ASSIGN_OR_RETURN(const Json json, parse_json(text, origin));
+  ObjectReader r(json, origin);
+  ClusterSpec c;
+  DeviceSpec& d = c.device;
+  r.integer("schema_version", {1, 1});
+  r.ignore("sources");
+  d.name = r.text("name");
+  d.kind = r.choice("kind", {"gpu", "cpu"}, "gpu") == "cpu" ? DeviceKind::kCpu : DeviceKind::kGpu;
+  const bool cpu = d.kind == DeviceKind::kCpu;
+  d.peak_bf16 = FlopPerSecond{r.number("peak_bf16_TFLOPs", kPositiveQuantity) * kTera};
+  d.peak_fp32 = FlopPerSecond{r.number("peak_fp32_TFLOPs", kPositiveQuantity) * kTera};
+  d.memory_bandwidth = BytesPerSecond{r.number("memory_bandwidth_GBps", kPositiveQuantity) * kGiga};
+  d.memory = cpu ? machine.memory : Bytes{r.number("memory_GiB", kPositiveQuantity) * kGiB};
+  d.reserved = Bytes{r.number_or("reserved_GiB", 0.0, kNonNegative) * kGiB};
+  d.num_sms = static_cast<int>(r.integer_or("num_sms", 1, {1, 1e5}));
+  d.matmul_fraction = r.number_or("matmul_fraction", 0.7, kFraction);
+  d.attention_forward_fraction = r.number_or("attention_forward_fraction", 0.5, kFraction);
+  d.attention_backward_fraction = r.number_or("attention_backward_fraction", 0.3, kFraction);
+  d.memory_fraction = r.number_or("memory_fraction", 0.8, kFraction);
+  d.launch = Seconds{r.number_or("launch_us", 4.0, kNonNegative) * kMicro};
+  d.host_per_layer = Seconds{r.number_or("host_per_layer_us", 500.0, kNonNegative) * kMicro};
+  c.devices_per_node = cpu ? 1 : static_cast<int>(r.integer("devices_per_node", {1, 1e5}));
+  c.intra_node = read_link(r, "intra_node", true);
+  c.inter_node = read_link(r, "inter_node", !cpu);
+  c.price_usd_per_device_hour = r.optional_number("price_usd_per_device_hour", kNonNegative);
+  MW_RETURN_IF_ERROR(r.finish());
+  if (cpu) c.shared_cores = machine.cores;
+  return c;
+}
+
+Result<ClusterSpec> sized(ClusterSpec c, int64_t count, std::string name) {
+  c.name = std::move(name);
+  c.num_devices = static_cast<int>(count);
+  if (c.is_local()) {
+    // The ranks share one machine: each may count on its part of the memory.
+    c.devices_per_node = c.num_devices;
+    c.device.memory = c.device.memory / static_cast<double>(c.num_devices);
+  }
+  return c;
+}
+
+Result<ClusterSpec> builtin_cluster(const std::string& name, const MachineFacts& machine) {
+  const size_t x = name.find('x');
+  const std::string device = x == std::string::npos ? name : name.substr(x + 1);
+  const auto text = builtin_document("hardware", device);
+  int64_t count = 0;
+  const char* end = name.data() + (x == std::string::npos ? 0 : x);
+  const auto parsed = std::from_chars(name.data(), end, count);
+  const bool number = x != std::string::npos && parsed.ec == std::errc{} && parsed.ptr == end;
+  if (!text) {
+    const auto near = nearest_word(device, builtin_devices());
+    return Error{.where = "--cluster",
+                 .field = "cluster",
+                 .value = name,
+                 .rule = "is neither COUNTxDEVICE of a built-in device nor a path that exists",
+                 .remedy = near ? "did you mean " + *near + "?" : "devices: " + join(builtin_devices())};
+  }
+  if (!number || count < 1 || count > 1000000) {
+    return Error{.where = "--cluster",
+                 .field = "num_devices",
+                 .value = name.substr(0, x == std::string::npos ? 0 : x),
+                 .rule = "must be a whole number from 1 to 1000000",
+                 .remedy = "write for example 8x" + device};
+  }
+  MW_ASSIGN_OR_RETURN(ClusterSpec c, read_hardware(*text, "built-in " + device, machine));
+  return sized(std::move(c), count, name);
+}
+
+}  // namespace
+
+Result<ClusterSpec> load_cluster(const std::string& name_or_path, const MachineFacts& machine) {
+  std::error_code ec;
+  if (!std::filesystem::exists(name_or_path, ec)) return builtin_cluster(name_or_path, machine);
+  MW_ASSIGN_OR_RETURN(const std::string text, read_text_file(name_or_path));
+  MW_ASSIGN_OR_RETURN(const Json json, parse_json(text, name_or_path));
+  ObjectReader r(json, name_or_path);
+  r.integer("schema_version", {1, 1});
+  r.ignore("sources");
+  const std::string name = r.text("name");
+  const int64_t count = r.integer("num_devices", {1, 1e6});
+  ClusterSpec c;
+  if (json.contains("device") && json["device"].is_string()) {
+    const std::string device = r.text("device");
+    const auto builtin = builtin_document("hardware", device);
+    if (!builtin) {
+      r.fail("device", '"' + device + '"', "is not a built-in device", "built-in: " + join(builtin_devices()));
+    } else {
+      MW_ASSIGN_OR_RETURN(c, read_hardware(*builtin, "built-in " + device, machine));
+    }
+  } else {
+    const Json& device = r.object("device");
+    MW_RETURN_IF_ERROR(r.finish(false));
+    MW_ASSIGN_OR_RETURN(c, read_hardware(device.dump(), name_or_path + "#/device", machine));
+  }
+  if (r.has("devices_per_node")) c.devices_per_node = static_cast<int>(r.integer("devices_per_node", {1, 1e5}));
+  if (r.has("intra_node")) c.intra_node = read_link(r, "intra_node", true);
+  if (r.has("inter_node")) c.inter_node = read_link(r, "inter_node", true);
+  if (r.has("price_usd_per_device_hour")) {
+    c.price_usd_per_device_hour = r.optional_number("price_usd_per_device_hour", kNonNegative);
+  }
+  MW_RETURN_IF_ERROR(r.finish());
+  return sized(std::move(c), count, name);
+}
+
+std::vector<std::string> builtin_devices() { return builtin_names("hardware"); }
+
+MachineFacts read_machine_facts() {
+  MachineFacts facts;
+  facts.cores = std::max(1, static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN)));
+  facts.memory = Bytes{static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE))};
+  std::ifstream cpuinfo("/proc/cpuinfo");
+  for (std::string line; std::getline(cpuinfo, line);) {
+    if (line.starts_with("model name")) {
+      facts.cpu_model = line.substr(std::min(line.size(), line.find(':') + 2));
+      break;
+    }
+  }
+  std::string machine_id;
+  std::ifstream("/etc/machine-id") >> machine_id;
+  facts.id = hex(fnv1a(fmt::format("{}|{}|{:.0f}|{}", facts.cpu_model, facts.cores, facts.memory.v / kGiB, machine_id)));
+  return facts;
+}
+
+}  // namespace meshwright
