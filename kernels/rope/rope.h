@@ -1,0 +1,47 @@
+// Rotary position embedding (Su et al. 2021) in Hugging Face's half-split form (rotate_half):
+// element i of a head pairs with element i + head_dim/2, and the pair turns by position * theta^(-2
+// i / head_dim).
+//
+//   y[i]        = x[i] cos - x[i + half] sin
+//   y[i + half] = x[i + half] cos + x[i] sin
+//
+// The backward is the rotation by the opposite angle, so nothing is saved. Angles are computed in
+// double; a peer that computes them in float differs by about position * 6e-8 radians.
+#pragma once
+
+#include <cstdint>
+
+namespace meshwright::kernels {
+
+/// cos, sin [seq_len, head_dim / 2]; head_dim is even.
+void rope_tables(float* cos, float* sin, std::int64_t seq_len, std::int64_t head_dim, double theta);
+
+/// Rotates the q and k heads of qkv [tokens, (num_q_heads + 2 num_kv_heads) * head_dim] in place; a
+/// row is q | k | v. The position of a token is token % seq_len. cos, sin as rope_tables wrote
+/// them.
+void rope_forward(float* qkv,
+                  const float* cos,
+                  const float* sin,
+                  std::int64_t tokens,
+                  std::int64_t seq_len,
+                  std::int64_t num_q_heads,
+                  std::int64_t num_kv_heads,
+                  std::int64_t head_dim);
+
+/// Rotates dq [tokens, num_q_heads * head_dim] and dk [tokens, num_kv_heads * head_dim] back and
+/// packs them with dv (shape of dk) into dqkv [tokens, (num_q_heads + 2 num_kv_heads) * head_dim].
+/// Attention's backward gives three buffers and the merged linear wants one: the copy is paid here.
+/// dqkv overlaps no input.
+void rope_backward_pack(const float* dq,
+                        const float* dk,
+                        const float* dv,
+                        float* dqkv,
+                        const float* cos,
+                        const float* sin,
+                        std::int64_t tokens,
+                        std::int64_t seq_len,
+                        std::int64_t num_q_heads,
+                        std::int64_t num_kv_heads,
+                        std::int64_t head_dim);
+
+}  // namespace meshwright::kernels
