@@ -84,10 +84,14 @@ class BlockBuilder {
   void attention(BufferId qkv, BufferId out, BufferId lse) {
     simple(OpKind::kAttention, {qkv}, {out, lse});
     last().flop = attention_flop(4.0);
+    last().m = s_.S;
+    last().n = s_.H;
     last().workspace = attention_workspace(false);
   }
   void attention_backward(BufferId dout, BufferId qkv, BufferId out, BufferId lse, std::vector<BufferId> dqkv) {
     simple(OpKind::kAttentionBackward, {dout, qkv, out, lse}, std::move(dqkv));
+    last().m = s_.S;
+    last().n = s_.H;
     last().flop = attention_flop(10.0);  // recomputes the scores: 2.5 x forward
     last().workspace = attention_workspace(true);
   }

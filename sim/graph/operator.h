@@ -81,7 +81,7 @@ struct Operator {
   std::vector<BufferId> inputs;
   std::vector<BufferId> outputs;  ///< Allocated when not alive; otherwise written in place.
   ParamSlot param = ParamSlot::kNone;
-  int64_t m = 0, n = 0, k = 0;    ///< Of the matmul: [m, k] x [k, n].
+  int64_t m = 0, n = 0, k = 0;    ///< Of a matmul: [m, k] x [k, n]. Attention: m = S, n = H.
   Flop flop;                      ///< Multiply and add count as two.
   Bytes bytes;                    ///< Read and written, for memory-bound operators; payload, for collectives.
   Bytes workspace;                ///< Allocated and freed inside the operator.

@@ -149,4 +149,12 @@ bool PlacementTable::counts_owned_range(int rank) const {
   return !optimizer_sharded() || mesh_.coord(rank).dp_replicate == 0;
 }
 
+std::vector<RankPlacement> stage_placements(const Plan& plan) {
+  const PlacementTable table(plan);
+  const Mesh mesh(plan.layout());
+  std::vector<RankPlacement> placements;
+  for (int s = 0; s < plan.layout().pp; ++s) placements.push_back(table.of_rank(mesh.rank({.pp = s})));
+  return placements;
+}
+
 }  // namespace meshwright

@@ -93,4 +93,7 @@ class PlacementTable {
   std::vector<TensorPlacement> tensors_;
 };
 
+/// What the first rank of each stage holds.
+[[nodiscard]] std::vector<RankPlacement> stage_placements(const Plan& plan);
+
 }  // namespace meshwright

@@ -6,8 +6,6 @@
 #include <algorithm>
 #include <tuple>
 
-#include "sim/schedule/placement.h"
-
 namespace meshwright {
 namespace {
 
@@ -148,14 +146,14 @@ std::vector<PipelineSlot> pipeline_order(ScheduleKind kind, int stage, int num_s
   return order;
 }
 
-Program build_program(const Plan& plan, int64_t num_micro_batches) {
-  const PlacementTable table(plan);
-  const Mesh mesh(plan.layout());
+Program build_program(const Plan& plan) { return build_program(plan, stage_placements(plan), plan.num_micro_batches()); }
+
+Program build_program(const Plan& plan, const std::vector<RankPlacement>& placements, int64_t num_micro_batches) {
   Program program;
-  program.num_micro_batches = static_cast<int>(num_micro_batches > 0 ? num_micro_batches : plan.num_micro_batches());
+  program.num_micro_batches = static_cast<int>(num_micro_batches);
   for (int stage = 0; stage < plan.layout().pp; ++stage) {
-    const RankPlacement placement = table.of_rank(mesh.rank({.pp = stage}));
-    program.stages.push_back(StageProgram(plan, placement, stage, program.num_micro_batches).build());
+    program.stages.push_back(
+        StageProgram(plan, placements[static_cast<size_t>(stage)], stage, program.num_micro_batches).build());
   }
   return program;
 }

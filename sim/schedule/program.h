@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "sim/plan/plan.h"
+#include "sim/schedule/placement.h"
 
 namespace meshwright {
 
@@ -55,9 +56,12 @@ struct Program {
   std::vector<std::vector<Action>> stages;  ///< One list per pipeline stage.
 };
 
-/// The step's program. `num_micro_batches` below the plan's own (> 0) gives a shorter step of the same shape, for
-/// extrapolation; 0 takes the plan's.
-[[nodiscard]] Program build_program(const Plan& plan, int64_t num_micro_batches = 0);
+/// The step's program.
+[[nodiscard]] Program build_program(const Plan& plan);
+
+/// The same from placements that are at hand (one per stage), and with another number of micro-batches than the
+/// plan's: a shorter step of the same shape.
+[[nodiscard]] Program build_program(const Plan& plan, const std::vector<RankPlacement>& placements, int64_t num_micro_batches);
 
 /// A schedule: the order of forward and backward micro-batches on one stage.
 struct PipelineSlot {

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/cost/cost_model.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "sim/cost/collective_model.h"
+#include "sim/cost/matmul_model.h"
+
+namespace meshwright {
+namespace {
+
+/// Host time of a layer's backward over its forward's, fitted on eager frameworks (published small-model steps).
+constexpr double kHostBackward = 4.0;
+/// Bytes read and written per parameter by fused AdamW: p, g, m, v in; p, m, v out (FP32), or with a BF16 copy.
+constexpr double kAdamBytesFp32 = 28.0;
+constexpr double kAdamBytesBf16 = 34.0;
+
+CommOp comm_op(OpKind kind) {
+  if (kind == OpKind::kAllGather) return CommOp::kAllGather;
+  return kind == OpKind::kReduceScatter ? CommOp::kReduceScatter : CommOp::kAllReduce;
+}
+
+}  // namespace
+
+GroupShape group_shape(const Mesh& mesh, const ClusterSpec& cluster, GroupKind kind) {
+  GroupShape shape;
+  const std::vector<int> ranks = mesh.group(kind, 0);
+  shape.num_ranks = static_cast<int>(ranks.size());
+  const int node = ranks.front() / cluster.devices_per_node;
+  shape.ranks_per_node = static_cast<int>(
+      std::count_if(ranks.begin(), ranks.end(), [&](int r) { return r / cluster.devices_per_node == node; }));
+  return shape;
+}
+
+CostModel::CostModel(const ClusterSpec& cluster, std::shared_ptr<const Calibration> calibration)
+    : cluster_(cluster), calibration_(cluster.is_local() ? std::move(calibration) : nullptr) {}
+
+FlopPerSecond CostModel::peak(Precision precision) const {
+  if (calibration_) {
+    double best = 0;
+    for (const MatmulSample& s : calibration_->matmul) {
+      best = std::max(best, 2.0 * static_cast<double>(s.m) * static_cast<double>(s.n) * static_cast<double>(s.k) / s.seconds);
+    }
+    return FlopPerSecond{best};
+  }
+  return precision == Precision::kFp32 ? cluster_.device.peak_fp32 : cluster_.device.peak_bf16;
+}
+
+Seconds CostModel::matmul_time(const Operator& op, Precision precision) const {
+  if (op.flop.v <= 0) return Seconds{};
+  if (calibration_) return op.flop / sampled_matmul_rate(calibration_->matmul, op.kind, op.m, op.n, op.k);
+  const DeviceSpec& d = cluster_.device;
+  const Seconds bytes = op.bytes / BytesPerSecond{d.memory_bandwidth.v * d.memory_fraction};
+  return std::max(tiled_matmul_time(d, peak(precision), op.m, op.n, op.k), bytes) + d.launch;
+}
+
+Seconds CostModel::attention_time(const Operator& op, Precision precision) const {
+  const bool forward = op.kind == OpKind::kAttention;
+  if (calibration_) {
+    // The nearest measured geometry in log space; op.m is the sequence length, op.n the head width.
+    const AttentionSample* best = nullptr;
+    double best_distance = std::numeric_limits<double>::infinity();
+    for (const AttentionSample& s : calibration_->attention) {
+      const double ds = std::log2(static_cast<double>(op.m) / static_cast<double>(s.seq_len));
+      const double dh = std::log2(static_cast<double>(op.n) / static_cast<double>(s.head_dim));
+      const double distance = ds * ds + dh * dh;
+      if (distance < best_distance) {
+        best_distance = distance;
+        best = &s;
+      }
+    }
+    return op.flop / FlopPerSecond{forward ? best->forward_flop_per_s : best->backward_flop_per_s};
+  }
+  const DeviceSpec& d = cluster_.device;
+  const double fraction = forward ? d.attention_forward_fraction : d.attention_backward_fraction;
+  return op.flop / FlopPerSecond{peak(precision).v * fraction} + d.launch;
+}
+
+Seconds CostModel::stream_time(const Operator& op) const {
+  if (calibration_) {
+    const auto& fits = calibration_->stream;
+    auto fit = std::find_if(fits.begin(), fits.end(), [&](const StreamFit& f) { return f.kind == op.kind; });
+    // An operator that was not measured moves bytes like an addition.
+    if (fit == fits.end()) fit = std::find_if(fits.begin(), fits.end(), [](const StreamFit& f) { return f.kind == OpKind::kAdd; });
+    if (fit == fits.end()) fit = fits.begin();
+    return Seconds{fit->overhead_s + op.bytes.v / fit->bytes_per_s};
+  }
+  const DeviceSpec& d = cluster_.device;
+  return (op.bytes + op.workspace) / BytesPerSecond{d.memory_bandwidth.v * d.memory_fraction} + d.launch;
+}
+
+Seconds CostModel::operator_time(const Operator& op, Precision precision, const GroupShape& tp) const {
+  if (is_collective(op.kind)) return collective_time(comm_op(op.kind), op.bytes, tp);
+  if (is_linear(op.kind)) return matmul_time(op, precision);
+  if (op.kind == OpKind::kAttention || op.kind == OpKind::kAttentionBackward) return attention_time(op, precision);
+  return stream_time(op);
+}
+
+Seconds CostModel::collective_time(CommOp op, Bytes payload, const GroupShape& shape) const {
+  if (shape.num_ranks <= 1) return Seconds{};
+  if (calibration_) return measured_collective_time(*calibration_, op, payload, shape.num_ranks);
+  return ring_collective_time(cluster_, op, payload, shape);
+}
+
+ListCost CostModel::list_time(const std::vector<OperatorStep>& steps,
+                              BlockKind block,
+                              bool is_forward,
+                              Precision precision,
+                              const GroupShape& tp) const {
+  ListCost cost;
+  for (const OperatorStep& s : steps) {
+    const Seconds t = operator_time(s.op, precision, tp);
+    (is_collective(s.op.kind) ? cost.comm : cost.compute) += t;
+  }
+  if (calibration_) {
+    cost.host = Seconds{calibration_->host_per_operator_s * static_cast<double>(steps.size())};
+  } else if (block == BlockKind::kDecoder) {
+    const Seconds host = cluster_.device.host_per_layer * (is_forward ? 1.0 : kHostBackward);
+    const Seconds device = cost.compute + cost.comm;
+    cost.host = host > device ? host - device : Seconds{};
+  }
+  return cost;
+}
+
+Seconds CostModel::optimizer_time(double parameters, Precision precision) const {
+  if (calibration_) return Seconds{parameters / calibration_->adamw_params_per_s};
+  const DeviceSpec& d = cluster_.device;
+  const double bytes = parameters * (precision == Precision::kFp32 ? kAdamBytesFp32 : kAdamBytesBf16);
+  return Bytes{bytes} / BytesPerSecond{d.memory_bandwidth.v * d.memory_fraction} + d.launch;
+}
+
+Seconds CostModel::host_per_action() const {
+  return calibration_ ? Seconds{calibration_->host_per_action_s} : cluster_.device.launch;
+}
+
+std::string CostModel::provenance() const {
+  if (calibration_) return fmt::format("calibration {} of {}", calibration_->id, calibration_->date);
+  return fmt::format("data sheet of {}, fitted efficiencies", cluster_.device.name);
+}
+
+}  // namespace meshwright

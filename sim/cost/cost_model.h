@@ -1,0 +1,79 @@
+// CostModel: how long operators, collectives and host work take on one cluster.
+//
+// Reads: ClusterSpec, and a Calibration where there is one. Feeds: the simulator. Each figure says where it comes
+// from: `fitted` (published measurements, in models/hardware), or `measured` (this machine's calibration).
+//
+// Data sheet: a matmul takes max(tiles, bytes), where ceil(M/tm) ceil(N/tn) tiles are dealt to the compute units in
+// waves, at a fitted fraction of peak; attention and elementwise operators run at a fraction of peak and of memory
+// bandwidth; a ring collective takes base + steps * alpha + its share of bytes / bandwidth. Host time to issue a
+// layer hides behind the device, and shows where it is longer.
+// Calibration: matmul rate by inverse-distance weighting over the measured shapes in log space, the rest by its own
+// measured line. Host time adds, since a CPU rank issues and computes on one core.
+//
+// Ignored: overlap slowing compute down, congestion between groups, protocol switches of small messages.
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "sim/core/units.h"
+#include "sim/graph/model_graph.h"
+#include "sim/mesh/mesh.h"
+#include "sim/plan/plan.h"
+#include "sim/spec/calibration.h"
+
+namespace meshwright {
+
+/// How a communication group lies on the nodes.
+struct GroupShape {
+  int num_ranks = 1;
+  int ranks_per_node = 1;  ///< Members that share a node; equal to num_ranks inside one node.
+  [[nodiscard]] bool inside_node() const { return ranks_per_node >= num_ranks; }
+};
+
+/// The shape of rank 0's group of `kind`.
+[[nodiscard]] GroupShape group_shape(const Mesh& mesh, const ClusterSpec& cluster, GroupKind kind);
+
+/// One list of operators.
+struct ListCost {
+  Seconds compute;
+  Seconds comm;  ///< Tensor-parallel collectives.
+  Seconds host;  ///< That the device cannot hide.
+  [[nodiscard]] Seconds total() const { return compute + comm + host; }
+};
+
+class CostModel {
+ public:
+  CostModel(const ClusterSpec& cluster, std::shared_ptr<const Calibration> calibration);
+
+  [[nodiscard]] Seconds operator_time(const Operator& op, Precision precision, const GroupShape& tp) const;
+  /// `payload` is the full tensor. One rank costs zero.
+  [[nodiscard]] Seconds collective_time(CommOp op, Bytes payload, const GroupShape& shape) const;
+  [[nodiscard]] ListCost list_time(const std::vector<OperatorStep>& steps,
+                                   BlockKind block,
+                                   bool is_forward,
+                                   Precision precision,
+                                   const GroupShape& tp) const;
+  /// AdamW over `parameters` of this rank.
+  [[nodiscard]] Seconds optimizer_time(double parameters, Precision precision) const;
+  [[nodiscard]] Seconds host_per_action() const;
+
+  [[nodiscard]] bool calibrated() const { return calibration_ != nullptr; }
+  /// "calibration 0123... of DATE" or "data sheet of DEVICE".
+  [[nodiscard]] std::string provenance() const;
+  [[nodiscard]] const ClusterSpec& cluster() const { return cluster_; }
+  /// Of the data sheet; on a calibrated machine the best measured matmul rate of one rank.
+  [[nodiscard]] FlopPerSecond peak(Precision precision) const;
+  /// Slow-down beyond fair sharing when ranks outnumber cores.
+  [[nodiscard]] double oversubscription() const { return calibration_ ? calibration_->oversubscription : 1.0; }
+
+ private:
+  [[nodiscard]] Seconds matmul_time(const Operator& op, Precision precision) const;
+  [[nodiscard]] Seconds attention_time(const Operator& op, Precision precision) const;
+  [[nodiscard]] Seconds stream_time(const Operator& op) const;
+
+  ClusterSpec cluster_;
+  std::shared_ptr<const Calibration> calibration_;
+};
+
+}  // namespace meshwright

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+// The search space: what a layout can vary, in a fixed order.
+#include "sim/planner/planner.h"
+
+namespace meshwright {
+namespace {
+
+std::vector<int64_t> divisors(int64_t n) {
+  std::vector<int64_t> out;
+  for (int64_t d = 1; d <= n; ++d) {
+    if (n % d == 0) out.push_back(d);
+  }
+  return out;
+}
+
+template <class T>
+bool allowed(const std::optional<T>& pin, T value) {
+  return !pin || *pin == value;
+}
+
+/// Values of an axis that may be pinned: the pin alone (even where no rule allows it, so that the rule is named), else `all`.
+template <class T>
+std::vector<T> values(const std::optional<T>& pin, std::vector<T> all) {
+  return pin ? std::vector<T>{*pin} : all;
+}
+
+class Enumeration {
+ public:
+  Enumeration(const Problem& problem, const LayoutPins& pins) : p_(problem), pins_(pins) {}
+
+  std::vector<Layout> all() {
+    const int64_t world = p_.cluster.num_devices;
+    for (const int tp : degrees(pins_.tp, world)) {
+      for (const int pp : degrees(pins_.pp, world)) {
+        data_parallel(tp, pp);
+      }
+    }
+    return std::move(out_);
+  }
+
+ private:
+  static std::vector<int> degrees(const std::optional<int>& pin, int64_t world) {
+    if (pin) return {*pin};
+    std::vector<int> out;
+    for (const int64_t d : divisors(world)) out.push_back(static_cast<int>(d));
+    return out;
+  }
+
+  void data_parallel(int tp, int pp) {
+    const int64_t world = p_.cluster.num_devices;
+    const int64_t model_parallel = int64_t{tp} * pp;
+    Layout l{.tp = tp, .pp = pp, .precision = p_.workload.precision};
+    l.cp = pins_.cp.value_or(1);
+    l.ep = pins_.ep.value_or(1);
+    l.virtual_stages = pins_.virtual_stages.value_or(1);
+    if (pins_.stages) l.stages = *pins_.stages;
+    const bool pinned = pins_.tp || pins_.pp || pins_.dp || pins_.dp_replicate || pins_.dp_shard;
+    if (world % model_parallel != 0) {
+      if (!pinned) return;  // not a factorisation of the cluster at all
+      l.dp_replicate = pins_.dp_replicate.value_or(pins_.dp.value_or(1));
+      l.dp_shard = pins_.dp_shard.value_or(1);
+      l.zero_stage = pins_.zero_stage.value_or(l.dp_shard > 1 ? 1 : 0);
+      schedules(l);
+      return;
+    }
+    const int64_t dp = world / model_parallel;
+    for (const int64_t replicate : divisors(dp)) {
+      l.dp_replicate = static_cast<int>(replicate);
+      l.dp_shard = static_cast<int>(dp / replicate);
+      if (pins_.dp) l.dp_replicate = *pins_.dp / l.dp_shard;
+      if (pins_.dp_replicate && pins_.dp_shard) {
+        l.dp_replicate = *pins_.dp_replicate;
+        l.dp_shard = *pins_.dp_shard;
+      } else if (!allowed(pins_.dp_replicate, l.dp_replicate) || !allowed(pins_.dp_shard, l.dp_shard)) {
+        continue;
+      }
+      // ZeRO needs something to shard over, and ZeRO-0 shards nothing: one stage is legal for each factorisation.
+      l.zero_stage = pins_.zero_stage.value_or(l.dp_shard > 1 ? 1 : 0);
+      if (pins_.zero_stage && (*pins_.zero_stage > 0) != (l.dp_shard > 1) && dp > 1) continue;
+      schedules(l);
+      if (pins_.dp_replicate && pins_.dp_shard) break;
+    }
+  }
+
+  void schedules(Layout l) {
+    for (const bool sp : values(pins_.sp, l.tp > 1 ? std::vector<bool>{false, true} : std::vector<bool>{false})) {
+      l.sp = sp;
+      const std::vector<ScheduleKind> kinds =
+          l.pp > 1 ? std::vector{ScheduleKind::k1f1b, ScheduleKind::kGpipe} : std::vector{ScheduleKind::k1f1b};
+      for (const ScheduleKind schedule : values(pins_.schedule, kinds)) {
+        l.schedule = schedule;
+        for (const Recompute recompute : values(pins_.recompute, {Recompute::kNone, Recompute::kFull})) {
+          l.recompute = recompute;
+          micro_batches(l);
+        }
+      }
+    }
+  }
+
+  void micro_batches(Layout l) {
+    const int64_t per_rank = l.dp() > 0 && p_.workload.global_batch % l.dp() == 0 ? p_.workload.global_batch / l.dp() : 1;
+    for (const int64_t micro_batch : values(pins_.micro_batch, divisors(per_rank))) {
+      l.micro_batch = micro_batch;
+      out_.push_back(l);
+    }
+  }
+
+  const Problem& p_;
+  const LayoutPins& pins_;
+  std::vector<Layout> out_;
+};
+
+}  // namespace
+
+std::vector<Layout> enumerate_layouts(const Problem& problem, const LayoutPins& pins) {
+  return Enumeration(problem, pins).all();
+}
+
+}  // namespace meshwright

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/planner/planner.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cctype>
+
+#include "sim/core/text.h"
+
+namespace meshwright {
+namespace {
+
+/// Actions that the event simulation may spend on re-ranking: about half a second.
+constexpr double kActionBudget = 1.5e6;
+/// Plans of each size that are simulated in any case.
+constexpr size_t kAlwaysSimulated = 2;
+
+/// One rule for all values it is broken with: digits become "N".
+std::string rule_group(const Error& e) {
+  std::string key = e.field + ": ";
+  bool in_number = false;
+  for (const char c : e.rule) {
+    const bool digit = std::isdigit(static_cast<unsigned char>(c)) != 0;
+    if (!digit) key += c;
+    if (digit && !in_number) key += 'N';
+    in_number = digit;
+  }
+  return key;
+}
+
+class Rejections {
+ public:
+  void add(const std::string& rule, const Layout& layout, const std::string& message) {
+    auto [it, inserted] = index_.try_emplace(rule, list_.size());
+    if (inserted) list_.push_back({rule, 0, summary(layout) + ": " + message});
+    ++list_[it->second].count;
+  }
+  std::vector<Rejection> sorted() && {
+    std::stable_sort(list_.begin(), list_.end(), [](const Rejection& a, const Rejection& b) { return a.count > b.count; });
+    return std::move(list_);
+  }
+
+ private:
+  std::map<std::string, size_t> index_;
+  std::vector<Rejection> list_;
+};
+
+struct Candidate {
+  Plan plan;
+  QuickEstimate quick;
+};
+
+/// Order of preference between equal times: the simpler layout.
+auto tie_break(const Layout& l) {
+  return std::tuple(l.pp, l.tp, l.sp ? 0 : 1, static_cast<int>(l.recompute), l.zero_stage, static_cast<int>(l.schedule), -l.micro_batch, l.dp_shard);
+}
+
+double action_count(const Plan& plan) {
+  const double per_micro_batch = plan.layout().recompute == Recompute::kFull ? 2.0 * static_cast<double>(plan.model().num_layers) : 4.0 * plan.layout().pp;
+  return static_cast<double>(plan.num_micro_batches()) * per_micro_batch + 4.0 * static_cast<double>(plan.model().num_layers);
+}
+
+}  // namespace
+
+PlannerResult plan_layouts(std::shared_ptr<const Problem> problem, const CostModel& cost, const PlannerOptions& options) {
+  const auto start = std::chrono::steady_clock::now();
+  PlannerResult result;
+  Rejections rejections;
+  StageCostCache cache;
+  std::vector<Candidate> feasible;
+  const std::vector<Layout> layouts = enumerate_layouts(*problem, options.pins);
+  const auto total = static_cast<int64_t>(layouts.size());
+  const Bytes capacity = problem->cluster.capacity();
+  for (const Layout& layout : layouts) {
+    constexpr int64_t kProgressEvery = 256;
+    if (options.progress && result.examined % kProgressEvery == 0) options.progress(result.examined, total);
+    ++result.examined;
+    ValidationOutcome outcome = validate(problem, layout);
+    if (!outcome.plan) {
+      const Error& e = outcome.violations.front();
+      rejections.add(rule_group(e), layout, to_string(e));
+      continue;
+    }
+    const QuickEstimate quick = estimate(*outcome.plan, cost, cache);
+    if (quick.peak_memory > capacity) {
+      rejections.add("memory: peak must not exceed the capacity of a device", layout,
+                     fmt::format("needs {}, a device has {}", show(quick.peak_memory), show(capacity)));
+      continue;
+    }
+    feasible.push_back({*std::move(outcome.plan), quick});
+  }
+  if (options.progress) options.progress(total, total);
+  result.feasible = static_cast<int64_t>(feasible.size());
+  result.rejected = std::move(rejections).sorted();
+
+  std::stable_sort(feasible.begin(), feasible.end(), [](const Candidate& a, const Candidate& b) {
+    if (a.quick.step_time != b.quick.step_time) return a.quick.step_time < b.quick.step_time;
+    return tie_break(a.plan.layout()) < tie_break(b.plan.layout());
+  });
+  double spent = 0;
+  const size_t always = kAlwaysSimulated * static_cast<size_t>(options.top_k);
+  for (const Candidate& c : feasible) {
+    if (result.plans.size() >= always && spent > kActionBudget) break;
+    result.plans.push_back({c.plan, simulate(c.plan, cost, cache)});
+    spent += action_count(c.plan);
+  }
+  std::stable_sort(result.plans.begin(), result.plans.end(), [](const RankedPlan& a, const RankedPlan& b) {
+    const Seconds ta = a.simulation.report.step_time;
+    const Seconds tb = b.simulation.report.step_time;
+    if (ta != tb) return ta < tb;
+    return tie_break(a.plan.layout()) < tie_break(b.plan.layout());
+  });
+  if (result.plans.size() > static_cast<size_t>(options.top_k)) {
+    result.plans.erase(result.plans.begin() + options.top_k, result.plans.end());
+  }
+  result.elapsed_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return result;
+}
+
+std::optional<TermDifference> deciding_term(const StepReport& winner, const StepReport& loser) {
+  std::optional<TermDifference> worst;
+  for (int t = 0; t < kNumTerms; ++t) {
+    const Seconds d = loser.terms[static_cast<size_t>(t)] - winner.terms[static_cast<size_t>(t)];
+    if (d > Seconds{} && (!worst || d > worst->difference)) worst = {static_cast<Term>(t), d};
+  }
+  return worst;
+}
+
+}  // namespace meshwright

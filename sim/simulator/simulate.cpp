@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/simulator/simulate.h"
+
+#include <algorithm>
+
+#include "sim/simulator/program_player.h"
+#include "sim/simulator/stage_costs.h"
+
+namespace meshwright {
+namespace {
+
+struct StagePeak {
+  MemoryProfile memory;
+  int stage = 0;
+};
+
+/// Memory of the stage that needs most.
+StagePeak peak_memory(const Plan& plan, const Program& program, const StageCosts& costs) {
+  StagePeak peak;
+  for (int s = 0; s < plan.layout().pp; ++s) {
+    const MemoryProfile p = replay_stage(plan, costs.footprints(), program.stages[static_cast<size_t>(s)],
+                                         resident_memory(plan, costs.placement(s)));
+    if (s == 0 || p.peak > peak.memory.peak) peak = {p, s};
+  }
+  return peak;
+}
+
+/// The same from short steps. 1F1B repeats once its ramp is filled; under GPipe every further micro-batch adds the
+/// same saved tensors.
+Bytes quick_peak_memory(const Plan& plan, const StageCosts& costs) {
+  const int64_t m = plan.num_micro_batches();
+  const auto with = [&](int64_t n) {
+    return peak_memory(plan, build_program(plan, costs.placements(), n), costs).memory.peak;
+  };
+  if (plan.layout().schedule == ScheduleKind::k1f1b) return with(std::min<int64_t>(m, plan.layout().pp + 2));
+  constexpr int64_t kShort = 3;
+  if (m <= kShort) return with(m);
+  const Bytes at_short = with(kShort);
+  return at_short + (at_short - with(kShort - 1)) * static_cast<double>(m - kShort);
+}
+
+}  // namespace
+
+Simulation simulate(const Plan& plan, const CostModel& cost) {
+  StageCostCache cache;
+  return simulate(plan, cost, cache);
+}
+
+Simulation simulate(const Plan& plan, const CostModel& cost, StageCostCache& cache) {
+  const StageCosts costs(plan, cost, cache);
+  const Program program = build_program(plan, costs.placements(), plan.num_micro_batches());
+  Simulation out;
+  out.timeline =
+      ProgramPlayer(plan, program, costs, EventLoop(plan.cluster().shared_cores, cost.oversubscription())).play();
+  out.report = terms_of_slowest_rank(out.timeline, Mesh(plan.layout()));
+  const StagePeak peak = peak_memory(plan, program, costs);
+  out.peak_stage = peak.stage;
+  out.report.peak_memory = peak.memory.peak;
+  out.report.memory = peak.memory.at_peak;
+  const double tokens = static_cast<double>(plan.workload().tokens_per_step());
+  out.tokens_per_s = tokens / out.report.step_time.v;
+  const Flop flop = model_flop_per_token(plan.model(), plan.workload().seq_len) * tokens;
+  const double devices = plan.cluster().shared_cores ? std::min(plan.world_size(), *plan.cluster().shared_cores) : plan.world_size();
+  out.mfu = flop / out.report.step_time / (cost.peak(plan.layout().precision) * devices);
+  out.bubble_fraction = out.report[Term::kBubble] / out.report.step_time;
+  out.fits = out.report.peak_memory <= plan.cluster().capacity();
+  return out;
+}
+
+QuickEstimate estimate(const Plan& plan, const CostModel& cost, StageCostCache& cache) {
+  const StageCosts costs(plan, cost, cache);
+  const Layout& l = plan.layout();
+  const auto m = static_cast<double>(plan.num_micro_batches());
+  const Program one = build_program(plan, costs.placements(), 1);  // what a step does once
+
+  double slowest = 0;
+  double sum = 0;
+  double tail = 0;  // reduction that the last backward does not cover, and the optimizer
+  for (int s = 0; s < l.pp; ++s) {
+    const auto [begin, end] = plan.blocks_of_stage(s);
+    const auto walk = [&](ActionKind kind) {
+      return costs.blocks({.kind = kind, .block_begin = begin, .block_end = end}).total().v;
+    };
+    const double backward = walk(ActionKind::kBackward) + (l.recompute == Recompute::kFull ? walk(ActionKind::kRecompute) : 0.0);
+    const double stage = walk(ActionKind::kForward) + backward;
+    slowest = std::max(slowest, stage);
+    sum += stage;
+    double reduce = 0;
+    double rest = 0;
+    for (const Action& a : one.stages[static_cast<size_t>(s)]) {
+      if (a.kind == ActionKind::kReduce) reduce += costs.reduce(s, a.bucket).v;
+      if (a.kind == ActionKind::kGather) rest += costs.gather(s, a.bucket).v;
+      const bool at_end = a.kind == ActionKind::kSumCopies || a.kind == ActionKind::kSumTied ||
+                          a.kind == ActionKind::kGradNorm || a.kind == ActionKind::kOptimizer;
+      if (at_end) rest += costs.duration(a, s).v;
+    }
+    tail = std::max(tail, std::max(0.0, reduce - backward) + rest);
+  }
+  // 1F1B exposes about two hops per micro-batch in steady state, GPipe one each way per fill and drain.
+  const double hops = l.pp == 1 ? 0.0
+                      : l.schedule == ScheduleKind::k1f1b ? 2.0 * (l.pp - 1) * (m / l.pp + 0.68)
+                                                          : 2.0 * (l.pp - 1) + m;
+  double time = m * slowest + sum - slowest + hops * costs.transfer().v + tail;
+  if (plan.cluster().shared_cores) {
+    // All ranks' work over the shared cores bounds the step from below.
+    const double ranks_per_stage = static_cast<double>(plan.world_size()) / l.pp;
+    const double work = m * sum * ranks_per_stage + tail * plan.world_size();
+    const double oversubscribed = plan.world_size() > *plan.cluster().shared_cores ? cost.oversubscription() : 1.0;
+    time = std::max(time, work / *plan.cluster().shared_cores * oversubscribed);
+  }
+  return {Seconds{time}, quick_peak_memory(plan, costs)};
+}
+
+}  // namespace meshwright

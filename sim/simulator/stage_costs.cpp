@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/simulator/stage_costs.h"
+
+#include <algorithm>
+
+namespace meshwright {
+namespace {
+
+constexpr double kGradientBytes = 4.0;  // FP32 gradients in every precision
+constexpr Bytes kStepScalars{16.0};     // squared norm and loss
+
+ListCost operator+(const ListCost& a, const ListCost& b) {
+  return {a.compute + b.compute, a.comm + b.comm, a.host + b.host};
+}
+
+/// Pipeline neighbours: the first rank of stage 0 and of stage 1.
+GroupShape neighbour_shape(const Mesh& mesh, const ClusterSpec& cluster) {
+  const int distance = mesh.rank_at_stage(0, 1);
+  return {.num_ranks = 2, .ranks_per_node = distance < cluster.devices_per_node ? 2 : 1};
+}
+
+}  // namespace
+
+std::shared_ptr<const ShardCosts> StageCostCache::shard(const Plan& plan, const CostModel& cost) {
+  const Layout& l = plan.layout();
+  auto& slot = shards_[{l.tp, l.sp, l.micro_batch, l.recompute, l.precision}];
+  if (slot) return slot;
+  auto costs = std::make_shared<ShardCosts>();
+  costs->graph = build_model_graph(plan, 0);
+  costs->footprints = footprints(costs->graph);
+  const GroupShape tp = group_shape(Mesh(l), plan.cluster(), GroupKind::kTp);
+  for (int kind = 0; kind < kNumBlockKinds; ++kind) {
+    const BlockGraph& b = costs->graph.blocks[kind];
+    BlockCosts& c = costs->blocks[kind];
+    c.forward = cost.list_time(b.forward, b.kind, true, l.precision, tp);
+    c.backward = cost.list_time(b.backward, b.kind, false, l.precision, tp);
+    if (!b.recompute.empty()) c.recompute = cost.list_time(b.recompute, b.kind, true, l.precision, tp);
+  }
+  return slot = std::move(costs);
+}
+
+std::shared_ptr<const StagePlacements> StageCostCache::placements(const Plan& plan) {
+  const Layout& l = plan.layout();
+  auto& slot = placements_[{l.tp, l.sp, l.dp_replicate, l.dp_shard, l.zero_stage, l.pp, l.stages}];
+  if (slot) return slot;
+  return slot = std::make_shared<const StagePlacements>(stage_placements(plan));
+}
+
+StageCosts::StageCosts(const Plan& plan, const CostModel& cost, StageCostCache& cache)
+    : plan_(plan), cost_(cost), shard_(cache.shard(plan, cost)), placements_(cache.placements(plan)) {
+  const Mesh mesh(plan.layout());
+  const ClusterSpec& cluster = plan.cluster();
+  tp_ = group_shape(mesh, cluster, GroupKind::kTp);
+  dp_ = group_shape(mesh, cluster, GroupKind::kDp);
+  dp_shard_ = group_shape(mesh, cluster, GroupKind::kDpShard);
+  dp_replicate_ = group_shape(mesh, cluster, GroupKind::kDpReplicate);
+  tie_ = group_shape(mesh, cluster, GroupKind::kTie);
+  world_ = group_shape(mesh, cluster, GroupKind::kWorld);
+  if (plan.layout().pp > 1) {
+    transfer_ = cost.collective_time(CommOp::kSendRecv, Bytes{shard_->footprints.boundary}, neighbour_shape(mesh, cluster));
+  }
+}
+
+ListCost StageCosts::blocks(const Action& a) const {
+  const int count = num_blocks(plan_.model());
+  ListCost sum;
+  for (int b = a.block_begin; b < a.block_end; ++b) {
+    const BlockCosts& c = of(block_kind(b, count));
+    sum = sum + (a.kind == ActionKind::kForward ? c.forward : a.kind == ActionKind::kRecompute ? c.recompute : c.backward);
+  }
+  sum.host += cost_.host_per_action();
+  return sum;
+}
+
+Seconds StageCosts::reduce(int stage, int bucket) const {
+  const Bucket& b = placement(stage).buckets[static_cast<size_t>(bucket)];
+  const Bytes bytes{kGradientBytes * static_cast<double>(b.padded_numel)};
+  if (plan_.layout().zero_stage == 0) return cost_.collective_time(CommOp::kAllReduce, bytes, dp_);
+  const Bytes shard = bytes / static_cast<double>(plan_.layout().dp_shard);
+  return cost_.collective_time(CommOp::kReduceScatter, bytes, dp_shard_) +
+         cost_.collective_time(CommOp::kAllReduce, shard, dp_replicate_);
+}
+
+Seconds StageCosts::gather(int stage, int bucket) const {
+  const Bucket& b = placement(stage).buckets[static_cast<size_t>(bucket)];
+  const auto width = static_cast<double>(size_of(activation_dtype(plan_.layout().precision)));
+  return cost_.collective_time(CommOp::kAllGather, Bytes{width * static_cast<double>(b.padded_numel)}, dp_shard_);
+}
+
+Seconds StageCosts::duration(const Action& a, int stage) const {
+  switch (a.kind) {
+    case ActionKind::kSumCopies: {
+      Seconds t;
+      for (const PartialRange& r : placement(stage).buckets[static_cast<size_t>(a.bucket)].partial) {
+        const GroupShape shape{.num_ranks = r.copies, .ranks_per_node = std::min(r.copies, tp_.ranks_per_node)};
+        t += cost_.collective_time(CommOp::kAllReduce, Bytes{kGradientBytes * static_cast<double>(r.numel)}, shape);
+      }
+      return t;
+    }
+    case ActionKind::kSumTied: {
+      const Bucket& b = placement(stage).buckets[static_cast<size_t>(a.bucket)];
+      return cost_.collective_time(CommOp::kAllReduce, Bytes{kGradientBytes * static_cast<double>(b.padded_numel)}, tie_);
+    }
+    case ActionKind::kGradNorm: {
+      // Reading the gradients once, and one small all-reduce over all ranks.
+      Operator read{.kind = OpKind::kAdd, .inputs = {}, .outputs = {}};
+      const double owned = static_cast<double>(placement(stage).padded_parameters()) / plan_.layout().dp();
+      read.bytes = Bytes{kGradientBytes * owned};
+      return cost_.operator_time(read, plan_.layout().precision, tp_) +
+             cost_.collective_time(CommOp::kAllReduce, kStepScalars, world_);
+    }
+    case ActionKind::kOptimizer: {
+      const Bucket& b = placement(stage).buckets[static_cast<size_t>(a.bucket)];
+      const double shards = plan_.layout().zero_stage >= 1 ? plan_.layout().dp_shard : 1;
+      return cost_.optimizer_time(static_cast<double>(b.padded_numel) / shards, plan_.layout().precision);
+    }
+    case ActionKind::kForward:
+    case ActionKind::kRecompute:
+    case ActionKind::kBackward:
+      return blocks(a).total();
+    case ActionKind::kSend:
+    case ActionKind::kRecv:
+    case ActionKind::kReduce:
+    case ActionKind::kWaitReduce:
+    case ActionKind::kGather:
+    case ActionKind::kWaitGather:
+      return Seconds{};
+  }
+  return Seconds{};
+}
+
+}  // namespace meshwright
