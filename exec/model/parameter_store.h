@@ -1,0 +1,77 @@
+// ParameterStore: the weights, gradients and Adam moments of one rank, as flat FP32 buckets.
+//
+// Reads: the PlacementTable (which shard of which tensor lies where). Feeds: the operators (matrices that are views of
+// a bucket), gradient synchronisation and the optimizer (whole buckets: one collective, one loop, no copy).
+// Initial values depend on seed, tensor name and global element index only, so every layout starts from the same
+// model and no rank ever holds a whole tensor that it only needs a shard of.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "sim/plan/plan.h"
+#include "sim/schedule/placement.h"
+
+namespace meshwright {
+
+/// What an operator reads as one matrix, and where its gradient is added.
+struct ParamView {
+  at::Tensor weight;    ///< [rows, cols], a view of the bucket.
+  at::Tensor weight_t;  ///< [cols, rows], the same memory.
+  at::Tensor grad;      ///< [rows, cols].
+  int bucket = -1;
+};
+
+/// One flat bucket. Padding beyond numel is zero and stays zero.
+struct BucketTensors {
+  at::Tensor params;      ///< [padded_numel].
+  at::Tensor grads;       ///< [padded_numel].
+  at::Tensor exp_avg;     ///< [updated.size()].
+  at::Tensor exp_avg_sq;  ///< [updated.size()].
+  ShardRange owned;       ///< PlacementTable::owned_range(): this rank's part in the gradient norm.
+  ShardRange updated;     ///< What this rank's optimizer updates: owned under ZeRO, otherwise all.
+};
+
+/// All buckets of one rank. Not thread-safe.
+class ParameterStore {
+ public:
+  /// Allocates, zeroes, and fills the weights: normal with standard deviation 0.02, the two projections that end in
+  /// the residual stream 0.02 / sqrt(2 * num_layers) (GPT-2), norms 1, biases 0.
+  ParameterStore(const Plan& plan, int rank);
+
+  [[nodiscard]] const PlacementTable& table() const { return table_; }
+  [[nodiscard]] const RankPlacement& placement() const { return placement_; }
+  [[nodiscard]] int num_buckets() const { return static_cast<int>(buckets_.size()); }
+  [[nodiscard]] BucketTensors& bucket(int i) { return buckets_[static_cast<size_t>(i)]; }
+
+  /// The matrix that `slot` of `block` reads. A tied head on the embedding's stage reads the embedding's table.
+  [[nodiscard]] const ParamView& view(int block, ParamSlot slot) const;
+
+  /// view(block, slot).grad, to be added to. Aborts when the bucket's gradients have left for their reduction: an
+  /// addition would then be lost or race with it.
+  [[nodiscard]] const at::Tensor& grad(int block, ParamSlot slot) const;
+  void close_gradients(int bucket) { closed_[static_cast<size_t>(bucket)] = true; }
+
+  /// Zeroes all gradients and opens them again.
+  void start_step();
+
+  [[nodiscard]] int64_t weight_bytes() const;
+  [[nodiscard]] int64_t gradient_bytes() const;
+  [[nodiscard]] int64_t optimizer_bytes() const;
+
+ private:
+  void fill(const Bucket& bucket, const at::Tensor& params, uint64_t seed, int64_t num_layers) const;
+  void make_views(const Plan& plan, int rank);
+
+  PlacementTable table_;
+  RankPlacement placement_;
+  std::vector<BucketTensors> buckets_;
+  std::vector<bool> closed_;
+  int first_block_ = 0;
+  std::vector<std::array<ParamView, kNumParamSlots>> views_;  ///< Per block of this stage, from first_block_.
+};
+
+}  // namespace meshwright

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "exec/worker/train_command.h"
+
+#include <chrono>
+#include <cmath>
+#include <exception>
+#include <filesystem>
+#include <optional>
+#include <utility>
+
+#include "exec/comm/communicator.h"
+#include "exec/data/sample_source.h"
+#include "exec/runtime/counting_allocator.h"
+#include "exec/runtime/trainer.h"
+#include "exec/telemetry/run_recorder.h"
+#include "sim/core/json_reader.h"
+#include "sim/plan/plan_file.h"
+
+namespace meshwright {
+namespace {
+
+/// Longest wait for a peer. A dead peer shows at once; only a stopped one shows by this.
+constexpr std::chrono::minutes kPeerTimeout{10};
+
+Result<PlanFile> read_plan(const std::string& path, int world_size) {
+  MW_ASSIGN_OR_RETURN(PlanFile file, read_plan_file(path));
+  if (file.plan.world_size() != world_size) {
+    return Error{.where = path,
+                 .field = "WORLD_SIZE",
+                 .value = std::to_string(world_size),
+                 .rule = "the plan is for " + std::to_string(file.plan.world_size()) + " ranks",
+                 .remedy = "start that many workers, or make a plan for this number"};
+  }
+  if (!file.plan.cluster().is_local()) {
+    return Error{.where = path,
+                 .field = "cluster",
+                 .value = file.plan.cluster().name,
+                 .rule = "this worker runs on CPU ranks only",
+                 .remedy = "plan with --cluster " + std::to_string(world_size) + "xlocal"};
+  }
+  return file;
+}
+
+Result<std::unique_ptr<SampleSource>> open_data(const std::string& path, const Plan& plan) {
+  MW_ASSIGN_OR_RETURN(TokenFile file, TokenFile::open(path));
+  if (file.vocab_size() > plan.model().vocab_size) {
+    return Error{.where = path,
+                 .field = "vocab_size",
+                 .value = std::to_string(file.vocab_size()),
+                 .rule = "exceeds the model's vocabulary of " + std::to_string(plan.model().vocab_size),
+                 .remedy = "tokenize with the model's own vocabulary"};
+  }
+  const int64_t seq_len = plan.workload().seq_len;
+  if (file.num_samples(seq_len) < 1) {
+    return Error{.where = path,
+                 .field = "token_count",
+                 .value = std::to_string(file.count()),
+                 .rule = "one sample needs " + std::to_string(seq_len + 1) + " tokens",
+                 .remedy = "add text, or plan with a smaller --seq-len"};
+  }
+  return token_file_source(std::move(file), seq_len);
+}
+
+Result<Ok> make_folder(const std::string& path) {
+  std::error_code failure;
+  std::filesystem::create_directories(path, failure);
+  if (failure) {
+    return Error{.where = "--out", .field = "out", .value = path, .rule = failure.message(), .remedy = "name another folder"};
+  }
+  return Ok{};
+}
+
+int refuse(EventWriter& events, const Error& error) {
+  events.emit(FailedEvent{.code = "bad_input", .step = {}, .action = {}, .message = to_string(error)});
+  return static_cast<int>(ErrorCode::kBadInput);
+}
+
+/// LibTorch's messages carry a stack trace from their second line on.
+std::string first_line(const char* message) {
+  const std::string text = message;
+  return text.substr(0, text.find('\n'));
+}
+
+/// What rank 0 tells about a step.
+void tell_step(EventWriter& events, int64_t index, const StepResult& step) {
+  events.emit(StepEvent{.step = index,
+                        .loss = step.loss,
+                        .grad_norm = step.grad_norm,
+                        .lr = step.learning_rate,
+                        .tokens = step.tokens,
+                        .step_time_s = step.timeline.step_end_s - step.timeline.step_start_s,
+                        .peak_memory_bytes = allocator_stats().peak_bytes});
+  if (std::isfinite(step.loss) && std::isfinite(step.grad_norm)) return;
+  events.emit(WarningEvent{.code = "loss_not_finite",
+                           .message = "step " + std::to_string(index) + " has a loss or gradient norm that is not finite"});
+}
+
+}  // namespace
+
+int run_train(const TrainArguments& arguments, const WorkerEnvironment& environment, EventWriter& events) {
+  auto plan_file = read_plan(arguments.plan_path, environment.world_size);
+  if (!plan_file) return refuse(events, plan_file.error());
+  auto data = open_data(arguments.data_path, plan_file->plan);
+  if (!data) return refuse(events, data.error());
+  if (auto made = make_folder(arguments.out_dir); !made) return refuse(events, made.error());
+
+  const auto world = CommWorld::connect(environment.store_url, environment.rank, environment.world_size, kPeerTimeout);
+  Trainer trainer(plan_file->plan, *world, **data);
+  RunRecorder recorder(environment.rank, plan_file->hash);
+  events.emit(StartedEvent{.plan_hash = plan_file->hash, .world = environment.world_size});
+
+  for (int64_t step = 0; step < arguments.steps; ++step) {
+    try {
+      StepResult result = trainer.step(step);
+      if (environment.rank == 0) tell_step(events, step, result);
+      recorder.add(std::move(result));
+    } catch (const std::exception& e) {  // c10::Error, or Gloo's own
+      events.emit(FailedEvent{
+          .code = "step_failed", .step = step, .action = trainer.current_action(), .message = first_line(e.what())});
+      return static_cast<int>(ErrorCode::kRankFailed);
+    }
+    if (step == 0) reset_peak();  // start-up temporaries are not part of a step
+  }
+
+  const int64_t peak_bytes = allocator_stats().peak_bytes;
+  std::vector<double> slowest_s = recorder.step_times();
+  trainer.max_over_ranks(slowest_s);
+  const std::string path = arguments.out_dir + "/rank" + std::to_string(environment.rank) + ".json";
+  const RankReport report = recorder.report(slowest_s, trainer.resident_bytes(), peak_bytes);
+  if (auto written = write_text_file(path, to_json_text(report)); !written) return refuse(events, written.error());
+  events.emit(FinishedEvent{.steps = arguments.steps, .report_json = {}});
+  return 0;
+}
+
+}  // namespace meshwright
