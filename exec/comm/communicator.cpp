@@ -3,6 +3,8 @@
 // back.
 #include "exec/comm/communicator.h"
 
+#include <ATen/ops/from_blob.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -60,7 +62,10 @@ Pending Communicator::all_reduce_async(const at::Tensor& t, ReduceOp op) {
     state->tensors.push_back(t);
     c10d::AllreduceOptions options;
     options.reduceOp = op == ReduceOp::kSum ? c10d::ReduceOp::SUM : c10d::ReduceOp::MAX;
-    state->works.push_back(impl_->backend->allreduce(state->tensors, options));
+    // c10d's thread lets go of its tensor a moment after wait() returns, so it gets one that owns
+    // nothing: the caller's memory is free when the caller drops it, not whenever that thread runs.
+    std::vector<at::Tensor> alias{at::from_blob(t.data_ptr(), t.sizes(), t.options())};
+    state->works.push_back(impl_->backend->allreduce(alias, options));
   }
   return Pending(std::move(state));
 }

@@ -76,8 +76,6 @@ class BlockBuilder {
   void collective(OpKind kind, std::vector<BufferId> in, std::vector<BufferId> out, Bytes payload) {
     Operator op{.kind = kind, .inputs = std::move(in), .outputs = std::move(out)};
     op.bytes = payload;
-    // c10d's Gloo gathers into a flat copy of the output before it scatters the parts (exec/comm measures this).
-    if (kind == OpKind::kAllGather && s_.cpu) op.workspace = payload;
     ops_->push_back(std::move(op));
   }
 
