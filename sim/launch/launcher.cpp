@@ -198,16 +198,12 @@ class Supervisor {
     }
   }
 
+  /// The first signal starts the end of the job, a later one skips what is left of the grace.
   void take_signals() {
     while (const auto number = signals_.take()) {
-      const bool second = signal_.has_value();
       // A rank that failed before is the news; the signal then only hurries.
       if (!signal_ && !deadline_) signal_ = number;
-      if (stopping_ || second) {
-        kill_now();
-      } else {
-        deadline_ = Clock::now();
-      }
+      deadline_ = Clock::now();
     }
   }
 

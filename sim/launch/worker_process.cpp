@@ -188,10 +188,9 @@ void WorkerProcess::signal(int number) const {
 std::optional<int> WorkerProcess::try_reap() {
   if (!running()) return std::nullopt;
   siginfo_t info{};
-  if (::waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT) != 0 ||
-      info.si_pid == 0) {
-    return std::nullopt;
-  }
+  const int result = ::waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT);
+  MW_CHECK(result == 0 || errno != ECHILD, "another part of this process reaped our worker");
+  if (result != 0 || info.si_pid == 0) return std::nullopt;
   // Before reaping: until then the group's number cannot belong to anyone else.
   ::kill(-pid_, SIGKILL);
   int status = 0;
