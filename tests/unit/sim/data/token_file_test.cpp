@@ -175,6 +175,14 @@ TEST_F(TokenFileTest, HostileHeadersAreRefused) {
   EXPECT_THAT(refused(with(whole, 12, uint32_t{9})), HasSubstr("token 2 = 9"));
 }
 
+TEST_F(TokenFileTest, ABadTokenFarInTheFileIsNamed) {
+  std::vector<uint32_t> tokens(200'000, 1);  // more than one block of the check
+  tokens[190'000] = 9;
+  ASSERT_TRUE(write_token_file(path_, tokens, 10, std::nullopt));
+  write(sealed(with(read(), 12, uint32_t{9})));
+  EXPECT_THAT(refusal(), HasSubstr("token 190000 = 9"));
+}
+
 TEST_F(TokenFileTest, MaskValuesOtherThanZeroAndOneAreRefusedOnReading) {
   ASSERT_TRUE(write_token_file(path_, kTokens, 10, std::span(kMask)));
   std::string bytes = read();

@@ -323,6 +323,7 @@ class SignaledLauncherTest : public LauncherTest {
   pid_t start_supervisor(const std::string& prologue, std::chrono::milliseconds grace = 300ms) {
     const pid_t pid = ::fork();
     if (pid == 0) {
+      ::setenv("TMPDIR", folder_.c_str(), 1);  // a killed supervisor leaves its job's folder
       auto options = job(kRanks,
                          prologue +
                              "\necho $$ >$F/tmp$RANK; mv $F/tmp$RANK $F/pid$RANK\n"
@@ -370,7 +371,7 @@ TEST_F(SignaledLauncherTest, ASignalEndsTheJobWithoutOrphans) {
     EXPECT_TRUE(std::filesystem::exists(folder_ + "/told"));
     for (const pid_t pid : workers) EXPECT_FALSE(alive(pid));
     for (const auto& entry : std::filesystem::directory_iterator(folder_)) {
-      std::filesystem::remove(entry.path());
+      std::filesystem::remove_all(entry.path());
     }
   }
 }
