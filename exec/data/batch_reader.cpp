@@ -21,8 +21,8 @@ BatchReader::BatchReader(const SampleSource& source, const Plan& plan, int dp_in
 int64_t BatchReader::sample_index(int64_t g) const {
   const int64_t n = source_.num_samples();
   const auto epoch = static_cast<uint64_t>(g / n);
-  return static_cast<int64_t>(
-      kernels::permuted_index(static_cast<uint64_t>(g % n), static_cast<uint64_t>(n), seed_ + epoch));
+  return static_cast<int64_t>(kernels::permuted_index(
+      static_cast<uint64_t>(g % n), static_cast<uint64_t>(n), seed_ + epoch));
 }
 
 void BatchReader::read(int64_t step, int micro_batch, int64_t* ids, int64_t* labels) {
@@ -35,7 +35,8 @@ void BatchReader::read(int64_t step, int micro_batch, int64_t* ids, int64_t* lab
 }
 
 BatchReader::TokenCounts BatchReader::count_tokens(int64_t step) {
-  if (source_.every_token_counts()) return {global_batch_ * seq_len_, global_batch_ / dp_ * seq_len_};
+  if (source_.every_token_counts())
+    return {global_batch_ * seq_len_, global_batch_ / dp_ * seq_len_};
   TokenCounts counts;
   for (int64_t i = 0; i < global_batch_; ++i) {
     source_.read(sample_index(step * global_batch_ + i), ids_.data(), labels_.data());

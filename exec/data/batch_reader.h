@@ -1,9 +1,11 @@
 // Which samples a rank reads in which step and micro-batch.
 //
-// One global counter numbers all samples of a run: in step t, micro-batch j of data-parallel index d holds
+// One global counter numbers all samples of a run. In step t, micro-batch j of data-parallel index
+// d holds
 //   g = t * global_batch + (j * dp + d) * micro_batch + i,   i in [0, micro_batch)
-// so a step is the same set of samples in every layout, and a run resumes at any step. Sample g is number g mod n of
-// epoch g / n, shuffled anew in each epoch without a table (kernels/random/permuted_index.h).
+// so a step is the same set of samples in every layout, and a run resumes at any step. Sample g is
+// number g mod n of epoch g / n, shuffled anew in each epoch without a table
+// (kernels/random/permuted_index.h).
 #pragma once
 
 #include <cstdint>
@@ -22,8 +24,8 @@ class BatchReader {
   /// ids, labels [micro_batch * seq_len]; nullptr skips one.
   void read(int64_t step, int micro_batch, int64_t* ids, int64_t* labels);
 
-  /// Labels that count in the loss: in the whole step, and in this data-parallel index's part of it. Reads the
-  /// labels of the global batch when the source has a mask.
+  /// Labels that count in the loss: in the whole step, and in this data-parallel index's part of
+  /// it. Reads the labels of the global batch when the source has a mask.
   struct TokenCounts {
     int64_t global = 0;
     int64_t own = 0;
@@ -41,7 +43,7 @@ class BatchReader {
   int64_t dp_;
   int64_t dp_index_;
   uint64_t seed_;
-  std::vector<int64_t> ids_;     ///< One sample, for the side that a caller skips.
+  std::vector<int64_t> ids_;  ///< One sample, for the side that a caller skips.
   std::vector<int64_t> labels_;
 };
 

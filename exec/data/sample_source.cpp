@@ -42,9 +42,12 @@ class RandomSource final : public SampleSource {
   [[nodiscard]] int64_t token(int64_t sample, int64_t position) const {
     const auto s = static_cast<uint64_t>(sample);
     const auto p = static_cast<uint64_t>(position);
-    const auto words = kernels::philox4x32_10(
-        {static_cast<uint32_t>(p), static_cast<uint32_t>(p >> 32), static_cast<uint32_t>(s), static_cast<uint32_t>(s >> 32)},
-        {static_cast<uint32_t>(seed_), static_cast<uint32_t>(seed_ >> 32)});
+    const auto words =
+        kernels::philox4x32_10({static_cast<uint32_t>(p),
+                                static_cast<uint32_t>(p >> 32),
+                                static_cast<uint32_t>(s),
+                                static_cast<uint32_t>(s >> 32)},
+                               {static_cast<uint32_t>(seed_), static_cast<uint32_t>(seed_ >> 32)});
     return static_cast<int64_t>(((uint64_t{words[1]} << 32) | words[0]) % vocab_size_);
   }
 

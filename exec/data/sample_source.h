@@ -1,7 +1,7 @@
 // Where training samples come from: a token file, or random tokens for verify and calibrate.
 //
-// Feeds: exec/data/batch_reader.h, which decides which sample a rank reads when. A source only answers for one sample;
-// it has no position, so every layout reads the same data.
+// Feeds: exec/data/batch_reader.h, which decides which sample a rank reads when. A source only
+// answers for one sample; it has no position, so every layout reads the same data.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +29,10 @@ class SampleSource {
 /// Samples of `file`, which must hold at least one of `seq_len` tokens.
 [[nodiscard]] std::unique_ptr<SampleSource> token_file_source(TokenFile file, int64_t seq_len);
 
-/// Uniformly random tokens, a pure function of (seed, sample, position). A label is the token after its input.
-[[nodiscard]] std::unique_ptr<SampleSource> random_source(int64_t vocab_size, int64_t seq_len, uint64_t seed);
+/// Uniformly random tokens, a pure function of (seed, sample, position). A label is the token after
+/// its input.
+[[nodiscard]] std::unique_ptr<SampleSource> random_source(int64_t vocab_size,
+                                                          int64_t seq_len,
+                                                          uint64_t seed);
 
 }  // namespace meshwright

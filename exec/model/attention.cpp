@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// ATen's CPU flash attention on strided views of the packed qkv: no copy in, and the tensors it returns are the
-// declared buffers. grad_out must be a transposed view of [B, S, N, H]-contiguous memory, or ATen copies it.
+// ATen's CPU flash attention on strided views of the packed qkv: no copy in, and the tensors it
+// returns are the declared buffers. grad_out must be a transposed view of [B, S, N, H]-contiguous
+// memory, or ATen copies it.
 #include <ATen/ops/_scaled_dot_product_flash_attention_for_cpu.h>
 #include <ATen/ops/_scaled_dot_product_flash_attention_for_cpu_backward.h>
 
@@ -11,14 +12,16 @@
 namespace meshwright {
 namespace {
 
-// Shape letters: B sequences, S tokens of one, T = B*S, N/K query and key/value heads, H head width.
+// Shape letters: B sequences, S tokens of one, T = B*S, N/K query and key/value heads, H head
+// width.
 struct Heads {
   at::Tensor q, k, v;  ///< [B, N or K, S, H].
 };
 
 Heads split_heads(const at::Tensor& qkv, const ModelGraph& g) {
   const at::Tensor heads =
-      qkv.view({qkv.size(0) / g.seq_len, g.seq_len, g.num_heads + 2 * g.num_kv_heads, g.head_dim}).transpose(1, 2);
+      qkv.view({qkv.size(0) / g.seq_len, g.seq_len, g.num_heads + 2 * g.num_kv_heads, g.head_dim})
+          .transpose(1, 2);
   return {heads.narrow(1, 0, g.num_heads),
           heads.narrow(1, g.num_heads, g.num_kv_heads),
           heads.narrow(1, g.num_heads + g.num_kv_heads, g.num_kv_heads)};
@@ -26,7 +29,8 @@ Heads split_heads(const at::Tensor& qkv, const ModelGraph& g) {
 
 /// [T, n*H] as [B, n, S, H].
 at::Tensor by_head(const at::Tensor& x, const ModelGraph& g) {
-  return x.view({x.size(0) / g.seq_len, g.seq_len, x.size(1) / g.head_dim, g.head_dim}).transpose(1, 2);
+  return x.view({x.size(0) / g.seq_len, g.seq_len, x.size(1) / g.head_dim, g.head_dim})
+      .transpose(1, 2);
 }
 
 /// [B, n, S, H] as [T, n*H]; the memory already has that order.
@@ -41,14 +45,18 @@ void run_attention(const Operator& op, OperatorContext& ctx) {
   const Heads h = split_heads(b[static_cast<size_t>(op.inputs[0])], ctx.graph);
   auto [out, lse] = at::_scaled_dot_product_flash_attention_for_cpu(h.q, h.k, h.v, 0.0, true);
   b[static_cast<size_t>(op.outputs[0])] = by_token(out);
-  b[static_cast<size_t>(op.outputs[1])] = lse.transpose(1, 2).view({-1});  // [B, N, S] over [B, S, N] memory
+  b[static_cast<size_t>(op.outputs[1])] =
+      lse.transpose(1, 2).view({-1});  // [B, N, S] over [B, S, N] memory
 }
 
 void run_attention_backward(const Operator& op, OperatorContext& ctx) {
   std::vector<at::Tensor>& b = *ctx.buffers;
-  const auto in = [&](size_t i) -> const at::Tensor& { return b[static_cast<size_t>(op.inputs[i])]; };
+  const auto in = [&](size_t i) -> const at::Tensor& {
+    return b[static_cast<size_t>(op.inputs[i])];
+  };
   const Heads h = split_heads(in(1), ctx.graph);
-  const at::Tensor lse = in(3).view({h.q.size(0), ctx.graph.seq_len, ctx.graph.num_heads}).transpose(1, 2);
+  const at::Tensor lse =
+      in(3).view({h.q.size(0), ctx.graph.seq_len, ctx.graph.num_heads}).transpose(1, 2);
   auto [dq, dk, dv] = at::_scaled_dot_product_flash_attention_for_cpu_backward(
       by_head(in(0), ctx.graph), h.q, h.k, h.v, by_head(in(2), ctx.graph), lse, 0.0, true);
   b[static_cast<size_t>(op.outputs[0])] = by_token(dq);

@@ -20,8 +20,12 @@ class Args {
  public:
   Args(const Operator& op, OperatorContext& ctx) : op_(op), ctx_(ctx) {}
 
-  [[nodiscard]] at::Tensor& in(size_t i) const { return (*ctx_.buffers)[static_cast<size_t>(op_.inputs[i])]; }
-  [[nodiscard]] at::Tensor& out(size_t i) const { return (*ctx_.buffers)[static_cast<size_t>(op_.outputs[i])]; }
+  [[nodiscard]] at::Tensor& in(size_t i) const {
+    return (*ctx_.buffers)[static_cast<size_t>(op_.inputs[i])];
+  }
+  [[nodiscard]] at::Tensor& out(size_t i) const {
+    return (*ctx_.buffers)[static_cast<size_t>(op_.outputs[i])];
+  }
   [[nodiscard]] const float* in_f32(size_t i) const { return in(i).const_data_ptr<float>(); }
   [[nodiscard]] float* out_f32(size_t i) const { return out(i).mutable_data_ptr<float>(); }
   [[nodiscard]] const int64_t* in_i64(size_t i) const { return in(i).const_data_ptr<int64_t>(); }
@@ -40,27 +44,46 @@ class Args {
   OperatorContext& ctx_;
 };
 
-void load_ids(const Args& a) { a.ctx().batches.read(a.ctx().step, a.ctx().micro_batch, a.out_i64(0), nullptr); }
+void load_ids(const Args& a) {
+  a.ctx().batches.read(a.ctx().step, a.ctx().micro_batch, a.out_i64(0), nullptr);
+}
 
-void load_labels(const Args& a) { a.ctx().batches.read(a.ctx().step, a.ctx().micro_batch, nullptr, a.out_i64(0)); }
+void load_labels(const Args& a) {
+  a.ctx().batches.read(a.ctx().step, a.ctx().micro_batch, nullptr, a.out_i64(0));
+}
 
 void embedding(const Args& a) {
   const ModelGraph& g = a.graph();
-  kernels::embedding_forward(
-      a.weight(), a.in_i64(0), g.vocab_begin, g.vocab_rows, a.out_f32(0), a.out(0).size(0), a.out(0).size(1));
+  kernels::embedding_forward(a.weight(),
+                             a.in_i64(0),
+                             g.vocab_begin,
+                             g.vocab_rows,
+                             a.out_f32(0),
+                             a.out(0).size(0),
+                             a.out(0).size(1));
 }
 
 void embedding_backward(const Args& a) {
   const ModelGraph& g = a.graph();
-  kernels::embedding_backward(
-      a.in_f32(0), a.in_i64(1), g.vocab_begin, g.vocab_rows, a.grad_f32(), a.in(0).size(0), a.in(0).size(1));
+  kernels::embedding_backward(a.in_f32(0),
+                              a.in_i64(1),
+                              g.vocab_begin,
+                              g.vocab_rows,
+                              a.grad_f32(),
+                              a.in(0).size(0),
+                              a.in(0).size(1));
 }
 
 void zero(const Args& a) { a.out(0).zero_(); }
 
 void rms_norm(const Args& a) {
-  kernels::rmsnorm_forward(
-      a.in_f32(0), a.weight(), a.out_f32(0), a.out_f32(1), a.in(0).size(0), a.in(0).size(1), a.ctx().norm_eps);
+  kernels::rmsnorm_forward(a.in_f32(0),
+                           a.weight(),
+                           a.out_f32(0),
+                           a.out_f32(1),
+                           a.in(0).size(0),
+                           a.in(0).size(1),
+                           a.ctx().norm_eps);
 }
 
 void rms_norm_backward(const Args& a) {
@@ -86,7 +109,9 @@ void linear_backward_input(const Args& a) { at::mm_out(a.out(0), a.in(0), a.para
 
 void linear_backward_weight(const Args& a) { a.grad().addmm_(a.in(0).t(), a.in(1)); }
 
-void add_bias(const Args& a) { kernels::add_bias(a.out_f32(0), a.weight(), a.out(0).size(0), a.out(0).size(1)); }
+void add_bias(const Args& a) {
+  kernels::add_bias(a.out_f32(0), a.weight(), a.out(0).size(0), a.out(0).size(1));
+}
 
 void bias_backward(const Args& a) {
   kernels::bias_backward(a.in_f32(0), a.grad_f32(), a.in(0).size(0), a.in(0).size(1));
@@ -199,7 +224,9 @@ RopeTables make_rope_tables(const ModelSpec& model, int64_t seq_len) {
   return t;
 }
 
-bool allocates_own_outputs(OpKind kind) { return kind == OpKind::kAttention || kind == OpKind::kAttentionBackward; }
+bool allocates_own_outputs(OpKind kind) {
+  return kind == OpKind::kAttention || kind == OpKind::kAttentionBackward;
+}
 
 void run_operator(const Operator& op, OperatorContext& ctx) {
   const Args a(op, ctx);

@@ -1,8 +1,8 @@
 // The operators: one function per OpKind, on ATen calls or on kernels/.
 //
-// Reads: an Operator of the ModelGraph. Nothing here decides an order, a lifetime or a collective: the lists do. No
-// function copies a tensor or allocates one besides the operator's declared outputs and workspace, because the memory
-// replay counts exactly those.
+// Reads: an Operator of the ModelGraph. Nothing here decides an order, a lifetime or a collective:
+// the lists do. No function copies a tensor or allocates one besides the operator's declared
+// outputs and workspace, because the memory replay counts exactly those.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -30,7 +30,8 @@ struct LossState {
   double sum = 0;        ///< Of this rank's micro-batches so far, not scaled.
 };
 
-/// What operators read besides their own lists. One per rank; the last four fields change from call to call.
+/// What operators read besides their own lists. One per rank; the last four fields change from call
+/// to call.
 struct OperatorContext {
   const ModelGraph& graph;
   ParameterStore& params;
@@ -47,12 +48,14 @@ struct OperatorContext {
   std::vector<at::Tensor>* buffers = nullptr;  ///< By BufferId, of (block, micro_batch).
 };
 
-/// True for operators whose outputs are allocated inside (ATen's flash attention), not by the caller.
+/// True for operators whose outputs are allocated inside (ATen's flash attention), not by the
+/// caller.
 [[nodiscard]] bool allocates_own_outputs(OpKind kind);
 
 void run_operator(const Operator& op, OperatorContext& ctx);
 
-/// The attention pair (exec/model/attention.cpp): packed qkv [T, (N + 2K)H] in, causal, grouped queries.
+/// The attention pair (exec/model/attention.cpp): packed qkv [T, (N + 2K)H] in, causal, grouped
+/// queries.
 void run_attention(const Operator& op, OperatorContext& ctx);
 void run_attention_backward(const Operator& op, OperatorContext& ctx);
 

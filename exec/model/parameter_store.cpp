@@ -47,7 +47,8 @@ at::Tensor matrix(const at::Tensor& flat, const PackedParam& p) {
 
 }  // namespace
 
-ParameterStore::ParameterStore(const Plan& plan, int rank) : table_(plan), placement_(table_.of_rank(rank)) {
+ParameterStore::ParameterStore(const Plan& plan, int rank)
+    : table_(plan), placement_(table_.of_rank(rank)) {
   for (const Bucket& b : placement_.buckets) {
     BucketTensors t;
     t.owned = table_.owned_range(b, rank);
@@ -63,7 +64,10 @@ ParameterStore::ParameterStore(const Plan& plan, int rank) : table_(plan), place
   make_views(plan, rank);
 }
 
-void ParameterStore::fill(const Bucket& bucket, const at::Tensor& params, uint64_t seed, int64_t num_layers) const {
+void ParameterStore::fill(const Bucket& bucket,
+                          const at::Tensor& params,
+                          uint64_t seed,
+                          int64_t num_layers) const {
   for (const Segment& s : bucket.segments) {
     const LogicalTensor& logical = table_.tensors()[static_cast<size_t>(s.tensor)].logical;
     float* out = params.mutable_data_ptr<float>() + s.offset;
@@ -119,8 +123,9 @@ const ParamView& ParameterStore::view(int block, ParamSlot slot) const {
 
 const at::Tensor& ParameterStore::grad(int block, ParamSlot slot) const {
   const ParamView& v = view(block, slot);
-  MW_CHECK(!closed_[static_cast<size_t>(v.bucket)],
-           "block " + std::to_string(block) + " adds to gradients that have left for their reduction");
+  MW_CHECK(
+      !closed_[static_cast<size_t>(v.bucket)],
+      "block " + std::to_string(block) + " adds to gradients that have left for their reduction");
   return v.grad;
 }
 

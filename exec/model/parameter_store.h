@@ -1,9 +1,10 @@
 // ParameterStore: the weights, gradients and Adam moments of one rank, as flat FP32 buckets.
 //
-// Reads: the PlacementTable (which shard of which tensor lies where). Feeds: the operators (matrices that are views of
-// a bucket), gradient synchronisation and the optimizer (whole buckets: one collective, one loop, no copy).
-// Initial values depend on seed, tensor name and global element index only, so every layout starts from the same
-// model and no rank ever holds a whole tensor that it only needs a shard of.
+// Reads: the PlacementTable (which shard of which tensor lies where). Feeds: the operators
+// (matrices that are views of a bucket), gradient synchronisation and the optimizer (whole buckets:
+// one collective, one loop, no copy). Initial values depend on seed, tensor name and global element
+// index only, so every layout starts from the same model and no rank ever holds a whole tensor that
+// it only needs a shard of.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -38,8 +39,9 @@ struct BucketTensors {
 /// All buckets of one rank. Not thread-safe.
 class ParameterStore {
  public:
-  /// Allocates, zeroes, and fills the weights: normal with standard deviation 0.02, the two projections that end in
-  /// the residual stream 0.02 / sqrt(2 * num_layers) (GPT-2), norms 1, biases 0.
+  /// Allocates, zeroes, and fills the weights: normal with standard deviation 0.02, the two
+  /// projections that end in the residual stream 0.02 / sqrt(2 * num_layers) (GPT-2), norms 1,
+  /// biases 0.
   ParameterStore(const Plan& plan, int rank);
 
   [[nodiscard]] const PlacementTable& table() const { return table_; }
@@ -47,11 +49,12 @@ class ParameterStore {
   [[nodiscard]] int num_buckets() const { return static_cast<int>(buckets_.size()); }
   [[nodiscard]] BucketTensors& bucket(int i) { return buckets_[static_cast<size_t>(i)]; }
 
-  /// The matrix that `slot` of `block` reads. A tied head on the embedding's stage reads the embedding's table.
+  /// The matrix that `slot` of `block` reads. A tied head on the embedding's stage reads the
+  /// embedding's table.
   [[nodiscard]] const ParamView& view(int block, ParamSlot slot) const;
 
-  /// view(block, slot).grad, to be added to. Aborts when the bucket's gradients have left for their reduction: an
-  /// addition would then be lost or race with it.
+  /// view(block, slot).grad, to be added to. Aborts when the bucket's gradients have left for their
+  /// reduction: an addition would then be lost or race with it.
   [[nodiscard]] const at::Tensor& grad(int block, ParamSlot slot) const;
   void close_gradients(int bucket) { closed_[static_cast<size_t>(bucket)] = true; }
 
@@ -63,7 +66,10 @@ class ParameterStore {
   [[nodiscard]] int64_t optimizer_bytes() const;
 
  private:
-  void fill(const Bucket& bucket, const at::Tensor& params, uint64_t seed, int64_t num_layers) const;
+  void fill(const Bucket& bucket,
+            const at::Tensor& params,
+            uint64_t seed,
+            int64_t num_layers) const;
   void make_views(const Plan& plan, int rank);
 
   PlacementTable table_;
@@ -71,7 +77,8 @@ class ParameterStore {
   std::vector<BucketTensors> buckets_;
   std::vector<bool> closed_;
   int first_block_ = 0;
-  std::vector<std::array<ParamView, kNumParamSlots>> views_;  ///< Per block of this stage, from first_block_.
+  /// Per block of this stage, from first_block_.
+  std::vector<std::array<ParamView, kNumParamSlots>> views_;
 };
 
 }  // namespace meshwright

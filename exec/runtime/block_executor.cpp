@@ -24,11 +24,8 @@ double seconds(Clock::duration d) { return std::chrono::duration<double>(d).coun
 
 }  // namespace
 
-BlockExecutor::BlockExecutor(const Plan& plan,
-                             int rank,
-                             ParameterStore& params,
-                             Communicator& tp,
-                             BatchReader& batches)
+BlockExecutor::BlockExecutor(
+    const Plan& plan, int rank, ParameterStore& params, Communicator& tp, BatchReader& batches)
     : graph_(build_model_graph(plan, Mesh(plan.layout()).coord(rank).tp)),
       rope_(make_rope_tables(plan.model(), plan.workload().seq_len)),
       num_blocks_(num_blocks(plan.model())),
@@ -50,7 +47,8 @@ void BlockExecutor::start_step(int64_t step, float grad_scale) {
 }
 
 std::vector<at::Tensor>& BlockExecutor::buffers(int block, int micro_batch) {
-  return alive_[static_cast<size_t>(micro_batch) * num_stage_blocks_ + static_cast<size_t>(block - first_block_)];
+  return alive_[static_cast<size_t>(micro_batch) * num_stage_blocks_ +
+                static_cast<size_t>(block - first_block_)];
 }
 
 at::Tensor BlockExecutor::forward(int block, int micro_batch, at::Tensor input) {
@@ -62,7 +60,8 @@ at::Tensor BlockExecutor::forward(int block, int micro_batch, at::Tensor input) 
   context_.num_skipped_sums = skip_first_sum_ && block == 1 ? 1 : 0;
   run(g, g.forward, block, micro_batch);
   context_.num_skipped_sums = 0;
-  return g.output >= 0 ? std::exchange(b[static_cast<size_t>(g.output)], at::Tensor{}) : at::Tensor{};
+  return g.output >= 0 ? std::exchange(b[static_cast<size_t>(g.output)], at::Tensor{})
+                       : at::Tensor{};
 }
 
 void BlockExecutor::recompute(int block, int micro_batch) {
@@ -99,7 +98,8 @@ void BlockExecutor::run(const BlockGraph& graph,
     }
     const Clock::time_point start = Clock::now();
     run_operator(step.op, context_);
-    (is_collective(step.op.kind) ? times_.comm_s : times_.compute_s) += seconds(Clock::now() - start);
+    (is_collective(step.op.kind) ? times_.comm_s : times_.compute_s) +=
+        seconds(Clock::now() - start);
     for (const BufferId id : step.releases) b[static_cast<size_t>(id)].reset();
   }
 }

@@ -1,8 +1,8 @@
 // BlockExecutor: walks the operator lists of one rank's blocks and owns their buffers.
 //
-// Reads: the ModelGraph. A buffer is allocated at the step that the list says, with the bytes that it says, and
-// dropped where it says; so the allocator's peak is the memory replay's. Feeds: exec/runtime/trainer.h, which calls it
-// in the order of the Program.
+// Reads: the ModelGraph. A buffer is allocated at the step that the list says, with the bytes that
+// it says, and dropped where it says; so the allocator's peak is the memory replay's. Feeds:
+// exec/runtime/trainer.h, which calls it in the order of the Program.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -25,21 +25,23 @@ struct OperatorTimes {
 /// Not thread-safe. The references must outlive it.
 class BlockExecutor {
  public:
-  BlockExecutor(const Plan& plan, int rank, ParameterStore& params, Communicator& tp, BatchReader& batches);
+  BlockExecutor(
+      const Plan& plan, int rank, ParameterStore& params, Communicator& tp, BatchReader& batches);
   BlockExecutor(const BlockExecutor&) = delete;  // the context refers to members
   BlockExecutor& operator=(const BlockExecutor&) = delete;
 
   /// Before the first action of a step. `grad_scale` is 1 / tokens that count in the loss.
   void start_step(int64_t step, float grad_scale);
 
-  /// Runs the forward list. `input` is the output of the block before (undefined for the embedding); returns this
-  /// block's output (undefined for the head). Both move: the caller must not hold on to them.
+  /// Runs the forward list. `input` is the output of the block before (undefined for the
+  /// embedding); returns this block's output (undefined for the head). Both move: the caller must
+  /// not hold on to them.
   [[nodiscard]] at::Tensor forward(int block, int micro_batch, at::Tensor input);
 
   void recompute(int block, int micro_batch);
 
-  /// `grad` is the gradient of the output (undefined for the head); returns that of the input (undefined for the
-  /// embedding), in the same memory.
+  /// `grad` is the gradient of the output (undefined for the head); returns that of the input
+  /// (undefined for the embedding), in the same memory.
   [[nodiscard]] at::Tensor backward(int block, int micro_batch, at::Tensor grad);
 
   /// Sum of the losses of this step's tokens; 0 on a stage without the head.
@@ -51,9 +53,14 @@ class BlockExecutor {
   void skip_first_sum_of_block_1() { skip_first_sum_ = true; }
 
  private:
-  [[nodiscard]] const BlockGraph& graph_of(int block) const { return graph_.block(block, num_blocks_); }
+  [[nodiscard]] const BlockGraph& graph_of(int block) const {
+    return graph_.block(block, num_blocks_);
+  }
   [[nodiscard]] std::vector<at::Tensor>& buffers(int block, int micro_batch);
-  void run(const BlockGraph& graph, const std::vector<OperatorStep>& steps, int block, int micro_batch);
+  void run(const BlockGraph& graph,
+           const std::vector<OperatorStep>& steps,
+           int block,
+           int micro_batch);
 
   ModelGraph graph_;
   RopeTables rope_;
@@ -63,7 +70,8 @@ class BlockExecutor {
   OperatorContext context_;
   OperatorTimes times_;
   bool skip_first_sum_ = false;
-  std::vector<std::vector<at::Tensor>> alive_;  ///< [micro_batch * num_stage_blocks_ + block - first_block_].
+  std::vector<std::vector<at::Tensor>>
+      alive_;  ///< [micro_batch * num_stage_blocks_ + block - first_block_].
 };
 
 }  // namespace meshwright

@@ -1,5 +1,5 @@
-// Faults that a trainer can be told to make, each a mistake that real systems made in the field: `verify` must catch
-// every one of them, or its green light means nothing.
+// Faults that a trainer can be told to make, each a mistake that real systems made in the field:
+// `verify` must catch every one of them, or its green light means nothing.
 #pragma once
 
 #include <cstdint>
@@ -11,13 +11,15 @@ namespace meshwright {
 
 enum class Fault : uint8_t {
   kNone,
-  kSkippedAllReduce,  ///< The first tensor-parallel sum of block 1's forward; without tp, a stage's first bucket.
-  kDoubledNormTerm,   ///< Replicated copies count in the gradient norm on every holder.
-  kWrongLossScale,    ///< Gradients are divided by this rank's tokens, not by the global batch's.
+  /// The first tensor-parallel sum of block 1's forward; without tp, a stage's first bucket.
+  kSkippedAllReduce,
+  kDoubledNormTerm,  ///< Replicated copies count in the gradient norm on every holder.
+  kWrongLossScale,   ///< Gradients are divided by this rank's tokens, not by the global batch's.
 };
 
 [[nodiscard]] constexpr std::string_view to_string(Fault f) {
-  constexpr std::string_view kNames[] = {"none", "skipped_all_reduce", "doubled_norm_term", "wrong_loss_scale"};
+  constexpr std::string_view kNames[] = {
+      "none", "skipped_all_reduce", "doubled_norm_term", "wrong_loss_scale"};
   return kNames[static_cast<int>(f)];
 }
 

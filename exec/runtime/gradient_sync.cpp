@@ -8,7 +8,10 @@
 
 namespace meshwright {
 
-GradientSync::GradientSync(ParameterStore& params, const ProcessGroups& groups, const Plan& plan, int rank)
+GradientSync::GradientSync(ParameterStore& params,
+                           const ProcessGroups& groups,
+                           const Plan& plan,
+                           int rank)
     : params_(params), groups_(groups), pending_(static_cast<size_t>(params.num_buckets())) {
   MW_CHECK(plan.world_size() == groups.world->size());
   counts_owned_range_ = params.table().counts_owned_range(rank);
@@ -31,9 +34,9 @@ void GradientSync::start_reduce(int bucket) {
   params_.close_gradients(bucket);
   if (std::exchange(skip_next_reduce_, false)) return;
   const at::Tensor& grads = params_.bucket(bucket).grads;
-  pending_[static_cast<size_t>(bucket)] = params_.table().optimizer_sharded()
-                                              ? groups_.dp_shard->reduce_scatter_in_place_async(grads)
-                                              : groups_.dp->all_reduce_async(grads);
+  pending_[static_cast<size_t>(bucket)] =
+      params_.table().optimizer_sharded() ? groups_.dp_shard->reduce_scatter_in_place_async(grads)
+                                          : groups_.dp->all_reduce_async(grads);
 }
 
 void GradientSync::wait_reduce(int bucket) {

@@ -6,11 +6,17 @@
 namespace meshwright {
 namespace {
 
-int tag(Direction direction, int micro_batch) { return 2 * micro_batch + static_cast<int>(direction); }
+int tag(Direction direction, int micro_batch) {
+  return 2 * micro_batch + static_cast<int>(direction);
+}
 
 /// The stage that a message of `direction` goes to; it comes from the opposite one.
-int next_stage(int stage, Direction direction) { return direction == Direction::kForward ? stage + 1 : stage - 1; }
-int previous_stage(int stage, Direction direction) { return direction == Direction::kForward ? stage - 1 : stage + 1; }
+int next_stage(int stage, Direction direction) {
+  return direction == Direction::kForward ? stage + 1 : stage - 1;
+}
+int previous_stage(int stage, Direction direction) {
+  return direction == Direction::kForward ? stage - 1 : stage + 1;
+}
 
 }  // namespace
 

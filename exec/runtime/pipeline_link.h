@@ -1,8 +1,9 @@
 // PipelineLink: activations and gradients between neighbouring pipeline stages.
 //
-// A send is started and its tensor held until the next send of the same direction, or the end of the step; the memory
-// replay keeps it alive for exactly as long. A message is named by (micro-batch, direction), so nothing depends on the
-// order in which a schedule lets the two directions pass each other.
+// A send is started and its tensor held until the next send of the same direction, or the end of
+// the step; the memory replay keeps it alive for exactly as long. A message is named by
+// (micro-batch, direction), so nothing depends on the order in which a schedule lets the two
+// directions pass each other.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -37,7 +37,8 @@ ProcessGroups make_process_groups(CommWorld& world, const Plan& plan, const Plac
   g.dp_replicate = of_kind(GroupKind::kDpReplicate);
   g.pipeline = make_all(world, [&](int r) {
     std::vector<int> ranks;
-    for (int stage = 0; stage < plan.layout().pp; ++stage) ranks.push_back(mesh.rank_at_stage(r, stage));
+    for (int stage = 0; stage < plan.layout().pp; ++stage)
+      ranks.push_back(mesh.rank_at_stage(r, stage));
     return ranks;
   });
   if (plan.model().tied_embeddings && plan.layout().pp > 1) g.tie = of_kind(GroupKind::kTie);

@@ -21,7 +21,9 @@ namespace meshwright {
 namespace {
 
 /// steady_clock is CLOCK_MONOTONIC: one clock for all processes of a machine.
-double now_s() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+double now_s() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
 
 /// A tensor over `values`, which costs no counted byte.
 at::Tensor wrap(std::span<double> values) {
@@ -31,7 +33,10 @@ at::Tensor wrap(std::span<double> values) {
 }  // namespace
 
 struct Trainer::Impl {
-  Impl(const Plan& the_plan, CommWorld& world, const SampleSource& samples, TrainerOptions the_options)
+  Impl(const Plan& the_plan,
+       CommWorld& world,
+       const SampleSource& samples,
+       TrainerOptions the_options)
       : plan(the_plan),
         options(std::move(the_options)),
         rank(world.rank()),
@@ -44,7 +49,8 @@ struct Trainer::Impl {
         link(plan, coord.pp, *groups.pipeline),
         gradients(params, groups, plan, rank),
         update(params, groups, plan.workload().optimizer) {
-    if (options.fault == Fault::kSkippedAllReduce && plan.layout().tp > 1) blocks.skip_first_sum_of_block_1();
+    if (options.fault == Fault::kSkippedAllReduce && plan.layout().tp > 1)
+      blocks.skip_first_sum_of_block_1();
     if (options.fault == Fault::kDoubledNormTerm) gradients.count_every_copy();
   }
 
@@ -68,8 +74,9 @@ struct Trainer::Impl {
   GradientSync gradients;
   WeightUpdate update;
 
-  Action action;              ///< That runs or ran last.
-  at::Tensor carried_[2];     ///< Between actions: a block's output or, backwards, the gradient of its input.
+  Action action;  ///< That runs or ran last.
+  /// Between actions: a block's output or, backwards, the gradient of its input.
+  at::Tensor carried_[2];
   int64_t step_index = 0;
   int64_t counted_tokens = 0;
   StepResult result;
@@ -85,7 +92,8 @@ void Trainer::Impl::start_step(int64_t index) {
   const int64_t divisor = options.fault == Fault::kWrongLossScale ? counts.own : counts.global;
   blocks.start_step(index, 1.0F / static_cast<float>(std::max<int64_t>(1, divisor)));
   params.start_step();
-  if (options.fault == Fault::kSkippedAllReduce && plan.layout().tp == 1) gradients.skip_next_reduce();
+  if (options.fault == Fault::kSkippedAllReduce && plan.layout().tp == 1)
+    gradients.skip_next_reduce();
 }
 
 void Trainer::Impl::grad_norm() {
@@ -163,15 +171,21 @@ StepResult Trainer::Impl::step(int64_t index) {
     const double begin = now_s();
     run(a);
     const OperatorTimes times = blocks.take_times();
-    timeline.spans.push_back(
-        {.action = a, .start_s = begin, .end_s = now_s(), .compute_s = times.compute_s, .comm_s = times.comm_s});
+    timeline.spans.push_back({.action = a,
+                              .start_s = begin,
+                              .end_s = now_s(),
+                              .compute_s = times.compute_s,
+                              .comm_s = times.comm_s});
   }
   timeline.step_end_s = now_s();
   result.timeline = std::move(timeline);
   return std::move(result);
 }
 
-Trainer::Trainer(const Plan& plan, CommWorld& world, const SampleSource& samples, TrainerOptions options)
+Trainer::Trainer(const Plan& plan,
+                 CommWorld& world,
+                 const SampleSource& samples,
+                 TrainerOptions options)
     : impl_(std::make_unique<Impl>(plan, world, samples, std::move(options))) {}
 
 Trainer::~Trainer() = default;
@@ -196,8 +210,12 @@ std::span<const float> Trainer::weights(int bucket) const {
   return {w.const_data_ptr<float>(), static_cast<size_t>(w.numel())};
 }
 
-void Trainer::max_over_ranks(std::span<double> values) { impl_->groups.world->all_reduce(wrap(values), ReduceOp::kMax); }
+void Trainer::max_over_ranks(std::span<double> values) {
+  impl_->groups.world->all_reduce(wrap(values), ReduceOp::kMax);
+}
 
-void Trainer::sum_over_ranks(std::span<double> values) { impl_->groups.world->all_reduce(wrap(values)); }
+void Trainer::sum_over_ranks(std::span<double> values) {
+  impl_->groups.world->all_reduce(wrap(values));
+}
 
 }  // namespace meshwright

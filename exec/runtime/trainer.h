@@ -1,9 +1,10 @@
 // Trainer: one rank of a training run. It interprets the Program, action by action.
 //
-// Reads: a Plan, samples, the job's process groups. Feeds: the worker's subcommands. No schedule, collective order or
-// lifetime is written here: they are the Program's and the ModelGraph's, the same that the simulator prices.
-// Ranks agree on everything else by rule: loss is summed over the global batch's counted tokens and divided by their
-// number, and weights start from (seed, tensor name, element), so a step is the same in every layout up to rounding.
+// Reads: a Plan, samples, the job's process groups. Feeds: the worker's subcommands. No schedule,
+// collective order or lifetime is written here: they are the Program's and the ModelGraph's, the
+// same that the simulator prices. Ranks agree on everything else by rule: loss is summed over the
+// global batch's counted tokens and divided by their number, and weights start from (seed, tensor
+// name, element), so a step is the same in every layout up to rounding.
 #pragma once
 
 #include <cstdint>
@@ -21,8 +22,8 @@
 
 namespace meshwright {
 
-/// Sees a bucket's gradients [padded_numel] when they are whole and not yet clipped. Valid are the elements of
-/// PlacementTable::owned_range(); where the optimizer is not sharded, all.
+/// Sees a bucket's gradients [padded_numel] when they are whole and not yet clipped. Valid are the
+/// elements of PlacementTable::owned_range(); where the optimizer is not sharded, all.
 using GradientHook = std::function<void(int bucket, std::span<const float> gradients)>;
 
 struct TrainerOptions {
@@ -34,7 +35,7 @@ struct StepResult {
   double loss = 0;       ///< Mean over the counted tokens of the global batch.
   double grad_norm = 0;  ///< Global, before clipping.
   double learning_rate = 0;
-  int64_t tokens = 0;    ///< Of the global batch, counted in the loss or not.
+  int64_t tokens = 0;  ///< Of the global batch, counted in the loss or not.
   RankTimeline timeline;
 };
 
@@ -46,15 +47,20 @@ struct ResidentBytes {
   int64_t other = 0;  ///< Rotary tables.
 };
 
-/// Not thread-safe. Uses one ATen thread's worth of work per call; all ranks of the job make the same calls.
+/// Not thread-safe. Uses one ATen thread's worth of work per call; all ranks of the job make the
+/// same calls.
 class Trainer {
  public:
-  /// Allocates and initialises this rank's part of the model; blocks until the groups are connected. `world` and
-  /// `samples` must outlive it; world.world_size() is the plan's.
-  Trainer(const Plan& plan, CommWorld& world, const SampleSource& samples, TrainerOptions options = {});
+  /// Allocates and initialises this rank's part of the model; blocks until the groups are
+  /// connected. `world` and `samples` must outlive it; world.world_size() is the plan's.
+  Trainer(const Plan& plan,
+          CommWorld& world,
+          const SampleSource& samples,
+          TrainerOptions options = {});
   ~Trainer();
 
-  /// One optimizer step, `step` counted from 0. Throws what a collective failed with (c10::Error, std::exception).
+  /// One optimizer step, `step` counted from 0. Throws what a collective failed with (c10::Error,
+  /// std::exception).
   StepResult step(int64_t step);
 
   /// The action that runs or ran last, for messages: "forward(s0,m1,b0-4)".

@@ -16,8 +16,13 @@ double clip_scale(const OptimizerRecipe& r, double grad_norm) {
   return r.max_grad_norm > 0 ? std::min(1.0, r.max_grad_norm / (grad_norm + 1e-6)) : 1.0;
 }
 
-WeightUpdate::WeightUpdate(ParameterStore& params, const ProcessGroups& groups, const OptimizerRecipe& recipe)
-    : params_(params), groups_(groups), recipe_(recipe), pending_(static_cast<size_t>(params.num_buckets())) {}
+WeightUpdate::WeightUpdate(ParameterStore& params,
+                           const ProcessGroups& groups,
+                           const OptimizerRecipe& recipe)
+    : params_(params),
+      groups_(groups),
+      recipe_(recipe),
+      pending_(static_cast<size_t>(params.num_buckets())) {}
 
 void WeightUpdate::start_step(int64_t step, double grad_norm) {
   step_ = step;
@@ -41,7 +46,8 @@ void WeightUpdate::update(int bucket) {
 }
 
 void WeightUpdate::start_gather(int bucket) {
-  pending_[static_cast<size_t>(bucket)] = groups_.dp_shard->all_gather_in_place_async(params_.bucket(bucket).params);
+  pending_[static_cast<size_t>(bucket)] =
+      groups_.dp_shard->all_gather_in_place_async(params_.bucket(bucket).params);
 }
 
 void WeightUpdate::wait_gather(int bucket) { pending_[static_cast<size_t>(bucket)].wait(); }

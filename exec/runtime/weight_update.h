@@ -1,4 +1,5 @@
-// WeightUpdate: clip, AdamW on the rank's own part of a bucket, and the gather that spreads it under ZeRO.
+// WeightUpdate: clip, AdamW on the rank's own part of a bucket, and the gather that spreads it
+// under ZeRO.
 #pragma once
 
 #include <vector>
@@ -12,7 +13,8 @@ namespace meshwright {
 /// Linear warm-up to a constant rate; `step` counts from 0.
 [[nodiscard]] double learning_rate(const OptimizerRecipe& recipe, int64_t step);
 
-/// What scales gradients so that their global norm is at most recipe.max_grad_norm (PyTorch's clip_grad_norm_).
+/// What scales gradients so that their global norm is at most recipe.max_grad_norm (PyTorch's
+/// clip_grad_norm_).
 [[nodiscard]] double clip_scale(const OptimizerRecipe& recipe, double grad_norm);
 
 /// One rank's updates. Not thread-safe.

@@ -7,7 +7,8 @@
 
 namespace meshwright {
 
-/// Writes one JSON line per event and flushes it, so that a reader sees it at once. Not thread-safe.
+/// Writes one JSON line per event and flushes it, so that a reader sees it at once. Not
+/// thread-safe.
 class EventWriter {
  public:
   /// `out` is not owned.

@@ -24,7 +24,8 @@ void RunRecorder::add(StepResult step) { steps_.push_back(std::move(step)); }
 
 std::vector<double> RunRecorder::step_times() const {
   std::vector<double> times;
-  for (const StepResult& s : steps_) times.push_back(s.timeline.step_end_s - s.timeline.step_start_s);
+  for (const StepResult& s : steps_)
+    times.push_back(s.timeline.step_end_s - s.timeline.step_start_s);
   return times;
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// meshwright-worker: one rank of a job. Started by `meshwright run`, or by torchrun, mpirun or srun.
+// meshwright-worker: one rank of a job. Started by `meshwright run`, or by torchrun, mpirun or
+// srun.
 #include <ATen/Parallel.h>
 #include <signal.h>
 #include <unistd.h>
@@ -67,7 +68,8 @@ int fail(EventWriter& events, const char* code, const std::string& message, Erro
 int run(int argc, char** argv) {
   const auto environment = read_environment();
   EventWriter events(environment ? environment->rank : 0, stdout);
-  if (!environment) return fail(events, "bad_input", to_string(environment.error()), ErrorCode::kBadInput);
+  if (!environment)
+    return fail(events, "bad_input", to_string(environment.error()), ErrorCode::kBadInput);
 
   CLI::App app("One rank of a meshwright job.", "meshwright-worker");
   app.require_subcommand(1);
@@ -75,7 +77,9 @@ int run(int argc, char** argv) {
   CLI::App* train_app = app.add_subcommand("train", "Trains a plan and reports what it measured");
   train_app->add_option("plan", train.plan_path, "Plan file")->required();
   train_app->add_option("--data", train.data_path, "Token file")->required();
-  train_app->add_option("--steps", train.steps, "Optimizer steps")->required()->check(CLI::PositiveNumber);
+  train_app->add_option("--steps", train.steps, "Optimizer steps")
+      ->required()
+      ->check(CLI::PositiveNumber);
   train_app->add_option("--out", train.out_dir, "Folder for rank<r>.json")->required();
   try {
     app.parse(argc, argv);

@@ -44,11 +44,12 @@ Result<PlanFile> read_plan(const std::string& path, int world_size) {
 Result<std::unique_ptr<SampleSource>> open_data(const std::string& path, const Plan& plan) {
   MW_ASSIGN_OR_RETURN(TokenFile file, TokenFile::open(path));
   if (file.vocab_size() > plan.model().vocab_size) {
-    return Error{.where = path,
-                 .field = "vocab_size",
-                 .value = std::to_string(file.vocab_size()),
-                 .rule = "exceeds the model's vocabulary of " + std::to_string(plan.model().vocab_size),
-                 .remedy = "tokenize with the model's own vocabulary"};
+    return Error{
+        .where = path,
+        .field = "vocab_size",
+        .value = std::to_string(file.vocab_size()),
+        .rule = "exceeds the model's vocabulary of " + std::to_string(plan.model().vocab_size),
+        .remedy = "tokenize with the model's own vocabulary"};
   }
   const int64_t seq_len = plan.workload().seq_len;
   if (file.num_samples(seq_len) < 1) {
@@ -65,13 +66,18 @@ Result<Ok> make_folder(const std::string& path) {
   std::error_code failure;
   std::filesystem::create_directories(path, failure);
   if (failure) {
-    return Error{.where = "--out", .field = "out", .value = path, .rule = failure.message(), .remedy = "name another folder"};
+    return Error{.where = "--out",
+                 .field = "out",
+                 .value = path,
+                 .rule = failure.message(),
+                 .remedy = "name another folder"};
   }
   return Ok{};
 }
 
 int refuse(EventWriter& events, const Error& error) {
-  events.emit(FailedEvent{.code = "bad_input", .step = {}, .action = {}, .message = to_string(error)});
+  events.emit(
+      FailedEvent{.code = "bad_input", .step = {}, .action = {}, .message = to_string(error)});
   return static_cast<int>(ErrorCode::kBadInput);
 }
 
@@ -92,19 +98,23 @@ void tell_step(EventWriter& events, int64_t index, const StepResult& step) {
                         .peak_memory_bytes = allocator_stats().peak_bytes});
   if (std::isfinite(step.loss) && std::isfinite(step.grad_norm)) return;
   events.emit(WarningEvent{.code = "loss_not_finite",
-                           .message = "step " + std::to_string(index) + " has a loss or gradient norm that is not finite"});
+                           .message = "step " + std::to_string(index) +
+                                      " has a loss or gradient norm that is not finite"});
 }
 
 }  // namespace
 
-int run_train(const TrainArguments& arguments, const WorkerEnvironment& environment, EventWriter& events) {
+int run_train(const TrainArguments& arguments,
+              const WorkerEnvironment& environment,
+              EventWriter& events) {
   auto plan_file = read_plan(arguments.plan_path, environment.world_size);
   if (!plan_file) return refuse(events, plan_file.error());
   auto data = open_data(arguments.data_path, plan_file->plan);
   if (!data) return refuse(events, data.error());
   if (auto made = make_folder(arguments.out_dir); !made) return refuse(events, made.error());
 
-  const auto world = CommWorld::connect(environment.store_url, environment.rank, environment.world_size, kPeerTimeout);
+  const auto world = CommWorld::connect(
+      environment.store_url, environment.rank, environment.world_size, kPeerTimeout);
   Trainer trainer(plan_file->plan, *world, **data);
   RunRecorder recorder(environment.rank, plan_file->hash);
   events.emit(StartedEvent{.plan_hash = plan_file->hash, .world = environment.world_size});
@@ -115,8 +125,10 @@ int run_train(const TrainArguments& arguments, const WorkerEnvironment& environm
       if (environment.rank == 0) tell_step(events, step, result);
       recorder.add(std::move(result));
     } catch (const std::exception& e) {  // c10::Error, or Gloo's own
-      events.emit(FailedEvent{
-          .code = "step_failed", .step = step, .action = trainer.current_action(), .message = first_line(e.what())});
+      events.emit(FailedEvent{.code = "step_failed",
+                              .step = step,
+                              .action = trainer.current_action(),
+                              .message = first_line(e.what())});
       return static_cast<int>(ErrorCode::kRankFailed);
     }
     if (step == 0) reset_peak();  // start-up temporaries are not part of a step
@@ -127,7 +139,8 @@ int run_train(const TrainArguments& arguments, const WorkerEnvironment& environm
   trainer.max_over_ranks(slowest_s);
   const std::string path = arguments.out_dir + "/rank" + std::to_string(environment.rank) + ".json";
   const RankReport report = recorder.report(slowest_s, trainer.resident_bytes(), peak_bytes);
-  if (auto written = write_text_file(path, to_json_text(report)); !written) return refuse(events, written.error());
+  if (auto written = write_text_file(path, to_json_text(report)); !written)
+    return refuse(events, written.error());
   events.emit(FinishedEvent{.steps = arguments.steps, .report_json = {}});
   return 0;
 }

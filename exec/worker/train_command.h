@@ -1,6 +1,7 @@
 // `meshwright-worker train PLAN.json --data FILE --steps N --out DIR`: one rank of a training run.
 //
-// Reads: a plan file and a token file. Writes: events on stdout and DIR/rank<r>.json (sim/report/rank_report.h).
+// Reads: a plan file and a token file. Writes: events on stdout and DIR/rank<r>.json
+// (sim/report/rank_report.h).
 #pragma once
 
 #include <cstdint>
@@ -18,8 +19,10 @@ struct TrainArguments {
   std::string out_dir;
 };
 
-/// @return the process's exit status: 0; 2 when plan, data or world size cannot be used; 70 when a step fails. Both
-/// failures are said in a `failed` event.
-[[nodiscard]] int run_train(const TrainArguments& arguments, const WorkerEnvironment& environment, EventWriter& events);
+/// @return the process's exit status: 0; 2 when plan, data or world size cannot be used; 70 when a
+/// step fails. Both failures are said in a `failed` event.
+[[nodiscard]] int run_train(const TrainArguments& arguments,
+                            const WorkerEnvironment& environment,
+                            EventWriter& events);
 
 }  // namespace meshwright

@@ -1,0 +1,55 @@
+// A small valid Plan for tests, from the few numbers that a test cares about.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+
+#include "sim/plan/plan.h"
+
+namespace meshwright {
+
+/// Grouped queries, a vocabulary and a feed-forward width that no degree divides.
+struct TinyPlan {
+  int64_t vocab_size = 61, d_model = 32, d_ff = 45, num_layers = 4, num_heads = 4, num_kv_heads = 2,
+          head_dim = 8;
+  bool tied = false, qkv_bias = false;
+  int64_t seq_len = 16, global_batch = 8;
+  double learning_rate = 1e-2;
+  Layout layout{.precision = Precision::kFp32};
+};
+
+inline Plan make_plan(const TinyPlan& t) {
+  auto problem = std::make_shared<Problem>();
+  ModelSpec& m = problem->model;
+  m.name = "tiny";
+  m.vocab_size = t.vocab_size;
+  m.d_model = t.d_model;
+  m.d_ff = t.d_ff;
+  m.num_layers = t.num_layers;
+  m.num_heads = t.num_heads;
+  m.num_kv_heads = t.num_kv_heads;
+  m.head_dim = t.head_dim;
+  m.max_seq_len = 4096;
+  m.tied_embeddings = t.tied;
+  m.qkv_bias = t.qkv_bias;
+  auto cluster = load_cluster(std::to_string(t.layout.world_size()) + "xlocal",
+                              MachineFacts{.memory = Bytes{1e10}});
+  MW_CHECK(cluster.has_value());
+  problem->cluster = *cluster;
+  problem->workload = {.name = "tiny",
+                       .seq_len = t.seq_len,
+                       .global_batch = t.global_batch,
+                       .tokens = {},
+                       .precision = Precision::kFp32};
+  problem->workload.optimizer = {
+      .learning_rate = t.learning_rate, .warmup_steps = 2, .weight_decay = 0.1};
+  problem->workload.seed = 3;
+  const ValidationOutcome outcome = validate(problem, t.layout);
+  for (const Error& e : outcome.violations) ADD_FAILURE() << to_string(e);
+  MW_CHECK(outcome.plan.has_value());
+  return *outcome.plan;
+}
+
+}  // namespace meshwright
