@@ -61,6 +61,7 @@ class CostModel {
   [[nodiscard]] bool calibrated() const { return calibration_ != nullptr; }
   /// "calibration 0123... of DATE" or "data sheet of DEVICE".
   [[nodiscard]] std::string provenance() const;
+  [[nodiscard]] std::string calibration_id() const { return calibration_ ? calibration_->id : ""; }
   [[nodiscard]] const ClusterSpec& cluster() const { return cluster_; }
   /// Of the data sheet; on a calibrated machine the best measured matmul rate of one rank.
   [[nodiscard]] FlopPerSecond peak(Precision precision) const;

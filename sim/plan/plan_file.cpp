@@ -57,7 +57,8 @@ Json cluster_to_json(const ClusterSpec& c) {
                {"attention_forward_fraction", d.attention_forward_fraction},
                {"attention_backward_fraction", d.attention_backward_fraction}, {"memory_fraction", d.memory_fraction},
                {"launch_us", d.launch.v / kMicro}, {"host_per_layer_us", d.host_per_layer.v / kMicro},
-               {"intra_node", link_to_json(c.intra_node)}};
+               {"host_per_micro_batch_us", d.host_per_micro_batch.v / kMicro},
+               {"scale_slowdown_per_doubling", c.scale_slowdown_per_doubling}, {"intra_node", link_to_json(c.intra_node)}};
   if (c.inter_node.bandwidth.v > 0) json["inter_node"] = link_to_json(c.inter_node);
   if (c.shared_cores) json["shared_cores"] = *c.shared_cores;
   if (c.price_usd_per_device_hour) json["price_usd_per_device_hour"] = *c.price_usd_per_device_hour;
@@ -96,6 +97,8 @@ Result<ClusterSpec> cluster_from_json(const Json& json, const std::string& origi
   d.memory_fraction = r.number("memory_fraction", {1e-6, 1});
   d.launch = Seconds{r.number("launch_us", kNonNegative) * kMicro};
   d.host_per_layer = Seconds{r.number("host_per_layer_us", kNonNegative) * kMicro};
+  d.host_per_micro_batch = Seconds{r.number("host_per_micro_batch_us", kNonNegative) * kMicro};
+  c.scale_slowdown_per_doubling = r.number("scale_slowdown_per_doubling", {0, 1});
   std::optional<Error> error;
   c.intra_node = link_from_json(r.object("intra_node"), origin, "/decision/cluster/intra_node", error);
   if (r.has("inter_node")) c.inter_node = link_from_json(r.object("inter_node"), origin, "/decision/cluster/inter_node", error);

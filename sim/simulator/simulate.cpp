@@ -2,6 +2,7 @@
 #include "sim/simulator/simulate.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "sim/simulator/program_player.h"
 #include "sim/simulator/stage_costs.h"
@@ -25,7 +26,12 @@ StagePeak peak_memory(const Plan& plan, const Program& program, const StageCosts
   return peak;
 }
 
-/// The same from short steps. 1F1B repeats once its ramp is filled; under GPipe every further micro-batch adds the
+/// What stragglers add to a step over several nodes, as a fraction.
+double scale_slowdown(const ClusterSpec& cluster) {
+  return cluster.scale_slowdown_per_doubling * std::log2(static_cast<double>(cluster.num_nodes()));
+}
+
+/// peak_memory() from short steps. 1F1B repeats once its ramp is filled; under GPipe every further micro-batch adds the
 /// same saved tensors.
 Bytes quick_peak_memory(const Plan& plan, const StageCosts& costs) {
   const int64_t m = plan.num_micro_batches();
@@ -53,6 +59,9 @@ Simulation simulate(const Plan& plan, const CostModel& cost, StageCostCache& cac
   out.timeline =
       ProgramPlayer(plan, program, costs, EventLoop(plan.cluster().shared_cores, cost.oversubscription())).play();
   out.report = terms_of_slowest_rank(out.timeline, Mesh(plan.layout()));
+  const Seconds straggling = out.report.step_time * scale_slowdown(plan.cluster());
+  out.report[Term::kOther] += straggling;
+  out.report.step_time += straggling;
   const StagePeak peak = peak_memory(plan, program, costs);
   out.peak_stage = peak.stage;
   out.report.peak_memory = peak.memory.peak;
@@ -108,6 +117,7 @@ QuickEstimate estimate(const Plan& plan, const CostModel& cost, StageCostCache& 
     const double oversubscribed = plan.world_size() > *plan.cluster().shared_cores ? cost.oversubscription() : 1.0;
     time = std::max(time, work / *plan.cluster().shared_cores * oversubscribed);
   }
+  time *= 1.0 + scale_slowdown(plan.cluster());
   return {Seconds{time}, quick_peak_memory(plan, costs)};
 }
 

@@ -69,6 +69,7 @@ ListCost StageCosts::blocks(const Action& a) const {
     sum = sum + (a.kind == ActionKind::kForward ? c.forward : a.kind == ActionKind::kRecompute ? c.recompute : c.backward);
   }
   sum.host += cost_.host_per_action();
+  if (a.kind == ActionKind::kForward) sum.host += plan_.cluster().device.host_per_micro_batch;
   return sum;
 }
 

@@ -1,7 +1,6 @@
 // Calibration: what was measured on one machine, for the cost model to use instead of data sheets.
 //
-// Reads/writes: calibration files (models/schema has none: the format is this header). Made by `meshwright calibrate`
-// through the worker. Every figure is a measurement of the executor's own operators and collectives, taken with as
+// Made by `meshwright calibrate` through the worker, read by sim/cost. Every figure is a measurement of the executor's own operators and collectives, taken with as
 // many ranks at work as the machine has cores, so that shared caches and memory count.
 #pragma once
 

@@ -62,9 +62,11 @@ Result<ClusterSpec> read_hardware(std::string_view text, const std::string& orig
   d.memory_fraction = r.number_or("memory_fraction", 0.8, kFraction);
   d.launch = Seconds{r.number_or("launch_us", 4.0, kNonNegative) * kMicro};
   d.host_per_layer = Seconds{r.number_or("host_per_layer_us", 500.0, kNonNegative) * kMicro};
+  d.host_per_micro_batch = Seconds{r.number_or("host_per_micro_batch_us", 0.0, kNonNegative) * kMicro};
   c.devices_per_node = cpu ? 1 : static_cast<int>(r.integer("devices_per_node", {1, 1e5}));
   c.intra_node = read_link(r, "intra_node", true);
   c.inter_node = read_link(r, "inter_node", !cpu);
+  c.scale_slowdown_per_doubling = r.number_or("scale_slowdown_per_doubling", 0.0, {0, 1});
   c.price_usd_per_device_hour = r.optional_number("price_usd_per_device_hour", kNonNegative);
   MW_RETURN_IF_ERROR(r.finish());
   if (cpu) c.shared_cores = machine.cores;

@@ -32,6 +32,7 @@ struct DeviceSpec {
   double memory_fraction = 1;              ///< Of memory_bandwidth, reached by elementwise kernels.
   Seconds launch;                          ///< Per operator, on the device.
   Seconds host_per_layer;                  ///< Host time to issue one layer's forward.
+  Seconds host_per_micro_batch;            ///< Data loading and start of one micro-batch, not hidden.
 
   friend bool operator==(const DeviceSpec&, const DeviceSpec&) = default;
 };
@@ -53,11 +54,14 @@ struct ClusterSpec {
   int devices_per_node = 1;     ///< The last node may be partial.
   LinkSpec intra_node;
   LinkSpec inter_node;
+  /// Fraction by which a step grows per doubling of the nodes: stragglers.
+  double scale_slowdown_per_doubling = 0;
   /// Cores that all ranks of a node share (CPU ranks); nothing where each rank has a device of its own.
   std::optional<int> shared_cores;
   std::optional<double> price_usd_per_device_hour;
 
   [[nodiscard]] bool is_local() const { return device.kind == DeviceKind::kCpu; }
+  [[nodiscard]] int num_nodes() const { return (num_devices + devices_per_node - 1) / devices_per_node; }
   [[nodiscard]] Bytes capacity() const { return device.memory - device.reserved; }
   friend bool operator==(const ClusterSpec&, const ClusterSpec&) = default;
 };
