@@ -93,9 +93,9 @@ class Communicator {
   /// Returns when every rank of the group has called it.
   void barrier();
 
-  /// Heap bytes that Gloo's ring all-reduce of `bytes` takes while it runs (two ring segments of at
-  /// most 1 MiB), for one operation in flight. Not in the allocator's figures; 0 for a group of
-  /// one.
+  /// Heap bytes that Gloo's ring all-reduce of `bytes` takes while it runs: two ring segments of at
+  /// most 1 MiB. At most two operations of a group run at once. Not in the allocator's figures; 0
+  /// for a group of one.
   static int64_t all_reduce_scratch_bytes(int64_t bytes, int group_size, int element_bytes);
 
  private:

@@ -16,10 +16,10 @@ namespace meshwright {
 
 namespace {
 
-// Worker threads per group. One: operations of a group run in order, which the executor wants
-// anyway, and a second thread per group only takes cores from compute. Independent operations sit
-// in different groups.
-constexpr int kThreadsPerGroup = 1;
+// Worker threads per group, so as many operations of a group run at once. Two (also c10d's
+// default): eight all-reduces in flight, 4 KB or 1 MB, took about half the time of one thread, with
+// 2 and with 4 ranks.
+constexpr int kThreadsPerGroup = 2;
 
 }  // namespace
 
