@@ -16,6 +16,7 @@
 #include "exec/runtime/counting_allocator.h"
 #include "exec/telemetry/event_writer.h"
 #include "exec/worker/train_command.h"
+#include "exec/worker/verify_command.h"
 #include "exec/worker/worker_environment.h"
 
 namespace meshwright {
@@ -79,8 +80,13 @@ int run(int argc, char** argv) {
   train_app->add_option("--data", train.data_path, "Token file")->required();
   train_app->add_option("--steps", train.steps, "Optimizer steps")
       ->required()
-      ->check(CLI::PositiveNumber);
+      ->check(CLI::Range(int64_t{1}, int64_t{1'000'000'000}));
   train_app->add_option("--out", train.out_dir, "Folder for rank<r>.json")->required();
+  VerifyArguments verify;
+  CLI::App* verify_app = app.add_subcommand("verify", "Compares layouts with one rank");
+  verify_app->add_option("--cases", verify.cases_dir, "Folder of plan files case*.json")->required();
+  verify_app->add_option("--output", verify.output_path, "Results file")->required();
+  verify_app->add_option("--inject", verify.inject, "A fault to make");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {
@@ -88,6 +94,7 @@ int run(int argc, char** argv) {
     return fail(events, "bad_input", e.what(), ErrorCode::kBadInput);
   }
   try {
+    if (verify_app->parsed()) return run_verify(verify, *environment, events);
     return run_train(train, *environment, events);
   } catch (const std::exception& e) {  // c10::Error, or Gloo's own
     const std::string text = e.what();
