@@ -61,7 +61,7 @@ Result<std::vector<Plan>> cases(const Options& o) {
 }
 
 Result<int> run(const Options& o, bool json, const Environment& env) {
-  static const std::vector<std::string> kFaults = {"skipped-all-reduce", "doubled-norm-term", "wrong-loss-scale"};
+  static const std::vector<std::string> kFaults = {"skipped_all_reduce", "doubled_norm_term", "wrong_loss_scale"};
   if (!o.inject.empty() && std::find(kFaults.begin(), kFaults.end(), o.inject) == kFaults.end()) {
     return Error{.where = "--inject", .field = "inject", .value = o.inject, .rule = "is not a fault", .remedy = "faults: " + join(kFaults)};
   }
@@ -117,7 +117,7 @@ Verb verify_verb(CLI::App& app, const Environment& env) {
   verb.app->add_option("--suite", o->suite, "Built-in suite: slice");
   verb.app->add_option("--random", o->random, "Check this many random layouts");
   verb.app->add_option("--seed", o->seed, "Of --random")->capture_default_str();
-  verb.app->add_option("--inject", o->inject, "Prove that the check can fail: skipped-all-reduce, doubled-norm-term, wrong-loss-scale");
+  verb.app->add_option("--inject", o->inject, "Prove that the check can fail: skipped_all_reduce, doubled_norm_term, wrong_loss_scale");
   verb.run = [o, json = verb.json, &env] { return run(*o, *json, env); };
   return verb;
 }
