@@ -98,8 +98,9 @@ void BlockExecutor::run(const BlockGraph& graph,
     }
     const Clock::time_point start = Clock::now();
     run_operator(step.op, context_);
-    (is_collective(step.op.kind) ? times_.comm_s : times_.compute_s) +=
-        seconds(Clock::now() - start);
+    const double taken_s = seconds(Clock::now() - start);
+    (is_collective(step.op.kind) ? times_.comm_s : times_.compute_s) += taken_s;
+    if (on_operator_) on_operator_(step.op, taken_s);
     for (const BufferId id : step.releases) b[static_cast<size_t>(id)].reset();
   }
 }

@@ -8,6 +8,8 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <functional>
+#include <utility>
 #include <vector>
 
 #include "exec/model/operators.h"
@@ -49,6 +51,11 @@ class BlockExecutor {
   [[nodiscard]] OperatorTimes take_times();
   [[nodiscard]] int64_t table_bytes() const;
 
+  /// Called after each operator; may be empty.
+  void on_operator(std::function<void(const Operator&, double seconds)> hook) {
+    on_operator_ = std::move(hook);
+  }
+
   /// Fault injection: block 1's forward leaves out its first tensor-parallel sum.
   void skip_first_sum_of_block_1() { skip_first_sum_ = true; }
 
@@ -69,6 +76,7 @@ class BlockExecutor {
   size_t num_stage_blocks_;
   OperatorContext context_;
   OperatorTimes times_;
+  std::function<void(const Operator&, double)> on_operator_;
   bool skip_first_sum_ = false;
   std::vector<std::vector<at::Tensor>>
       alive_;  ///< [micro_batch * num_stage_blocks_ + block - first_block_].

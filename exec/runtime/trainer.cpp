@@ -52,6 +52,7 @@ struct Trainer::Impl {
     if (options.fault == Fault::kSkippedAllReduce && plan.layout().tp > 1)
       blocks.skip_first_sum_of_block_1();
     if (options.fault == Fault::kDoubledNormTerm) gradients.count_every_copy();
+    blocks.on_operator(options.on_operator);
   }
 
   StepResult step(int64_t index);

@@ -17,6 +17,7 @@
 #include "exec/data/sample_source.h"
 #include "exec/runtime/fault.h"
 #include "sim/plan/plan.h"
+#include "sim/graph/operator.h"
 #include "sim/report/timeline.h"
 #include "sim/schedule/placement.h"
 
@@ -26,9 +27,13 @@ namespace meshwright {
 /// elements of PlacementTable::owned_range(); where the optimizer is not sharded, all.
 using GradientHook = std::function<void(int bucket, std::span<const float> gradients)>;
 
+/// Sees how long each operator took; for calibrate.
+using OperatorHook = std::function<void(const Operator&, double seconds)>;
+
 struct TrainerOptions {
   Fault fault = Fault::kNone;
   GradientHook on_gradients{};
+  OperatorHook on_operator{};
 };
 
 struct StepResult {

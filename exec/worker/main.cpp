@@ -15,6 +15,7 @@
 
 #include "exec/runtime/counting_allocator.h"
 #include "exec/telemetry/event_writer.h"
+#include "exec/worker/calibrate_command.h"
 #include "exec/worker/train_command.h"
 #include "exec/worker/verify_command.h"
 #include "exec/worker/worker_environment.h"
@@ -87,6 +88,9 @@ int run(int argc, char** argv) {
   verify_app->add_option("--cases", verify.cases_dir, "Folder of plan files case*.json")->required();
   verify_app->add_option("--output", verify.output_path, "Results file")->required();
   verify_app->add_option("--inject", verify.inject, "A fault to make");
+  CalibrateArguments calibrate;
+  CLI::App* calibrate_app = app.add_subcommand("calibrate", "Measures this machine");
+  calibrate_app->add_option("--output", calibrate.output_path, "Calibration file")->required();
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {
@@ -95,6 +99,7 @@ int run(int argc, char** argv) {
   }
   try {
     if (verify_app->parsed()) return run_verify(verify, *environment, events);
+    if (calibrate_app->parsed()) return run_calibrate(calibrate, *environment, events);
     return run_train(train, *environment, events);
   } catch (const std::exception& e) {  // c10::Error, or Gloo's own
     const std::string text = e.what();
