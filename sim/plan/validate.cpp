@@ -34,8 +34,9 @@ class Rules {
   Rules(const Problem& p, const Layout& l) : p_(p), l_(l) {}
 
   std::vector<Error> check() {
-    axes();
+    positive();
     if (!found_.empty()) return std::move(found_);  // the rules below divide by the degrees
+    axes();
     model();
     stages();
     batch();
@@ -46,33 +47,40 @@ class Rules {
  private:
   template <class T>
   void broken(const char* field, const T& value, std::string rule, std::string remedy = "") {
-    found_.push_back(Error{.where = fmt::format("/layout/{}", field),
+    const bool of_workload = std::string_view(field) == "seq_len";
+    found_.push_back(Error{.where = fmt::format("/{}/{}", of_workload ? "workload" : "layout", field),
                            .field = field,
                            .value = fmt::format("{}", value),
                            .rule = std::move(rule),
                            .remedy = std::move(remedy)});
   }
 
-  void axes() {
+  void positive() {
     const std::pair<const char*, int64_t> degrees[] = {
         {"dp_replicate", l_.dp_replicate}, {"dp_shard", l_.dp_shard}, {"tp", l_.tp}, {"cp", l_.cp}, {"pp", l_.pp},
         {"ep", l_.ep}, {"virtual_stages", l_.virtual_stages}, {"micro_batch", l_.micro_batch}};
     for (const auto& [name, degree] : degrees) if (!(degree >= 1)) broken(name, degree, "must be at least 1");
-    if (!found_.empty()) return;
-    const int64_t world = l_.world_size();
-    const int64_t rest = l_.dp_shard * l_.cp * l_.tp * int64_t{l_.pp};
+  }
+
+  void axes() {
     const int64_t devices = p_.cluster.num_devices;
-    if (!(world == devices)) broken("dp_replicate", l_.dp_replicate,
-            fmt::format("pp({}) * dp_replicate({}) * dp_shard({}) * cp({}) * tp({}) = {} must be the {} devices of the cluster",
-                        l_.pp, l_.dp_replicate, l_.dp_shard, l_.cp, l_.tp, world, devices),
-            devices % rest == 0 ? fmt::format("use dp_replicate={}", devices / rest)
-                                : fmt::format("lower the other degrees until their product ({}) divides {}", rest, devices));
+    // In double: the product of five degrees of a person's making can exceed int64.
+    const double rest = 1.0 * l_.dp_shard * l_.cp * l_.tp * l_.pp;
+    const double world = rest * l_.dp_replicate;
+    if (world != static_cast<double>(devices)) {
+      const bool divides = rest <= static_cast<double>(devices) && devices % static_cast<int64_t>(rest) == 0;
+      broken("dp_replicate", l_.dp_replicate,
+             fmt::format("pp({}) * dp_replicate({}) * dp_shard({}) * cp({}) * tp({}) = {:.0f} must be the {} devices of the cluster",
+                         l_.pp, l_.dp_replicate, l_.dp_shard, l_.cp, l_.tp, world, devices),
+             divides ? fmt::format("use dp_replicate={}", devices / static_cast<int64_t>(rest))
+                     : fmt::format("lower the other degrees until their product ({:.0f}) divides {}", rest, devices));
+    }
     if (!(l_.cp == 1)) broken("cp", l_.cp, "context parallelism is not supported", "use cp=1");
     if (!(l_.ep == 1)) broken("ep", l_.ep, "this model has no experts to spread", "use ep=1");
     if (!(l_.virtual_stages == 1)) broken("virtual_stages", l_.virtual_stages, "interleaved stages are not supported", "use virtual_stages=1");
     if (!(l_.zero_stage == 0 || l_.zero_stage == 1)) broken("zero_stage", l_.zero_stage, "must be 0 or 1", "use zero_stage=0 or zero_stage=1");
     if (!(l_.zero_stage != 0 || l_.dp_shard == 1)) broken("dp_shard", l_.dp_shard, "must be 1 with zero_stage=0, which shards nothing",
-            fmt::format("use dp_replicate={} and dp_shard=1, or zero_stage=1", l_.dp()));
+            fmt::format("use dp_replicate={} and dp_shard=1, or zero_stage=1", dp()));
     if (!(l_.zero_stage == 0 || l_.dp_shard > 1)) broken("zero_stage", l_.zero_stage, "needs dp_shard > 1 to shard over", "use zero_stage=0");
   }
 
@@ -83,7 +91,7 @@ class Rules {
     };
     if (!(m.num_heads % l_.tp == 0)) broken("tp", l_.tp, fmt::format("must divide the {} attention heads", m.num_heads),
             nearest("tp", l_.tp, m.num_heads, heads));
-    if (!(m.num_kv_heads % l_.tp == 0 || l_.tp % m.num_kv_heads == 0)) broken("tp", l_.tp,
+    else if (!(m.num_kv_heads % l_.tp == 0 || l_.tp % m.num_kv_heads == 0)) broken("tp", l_.tp,
             fmt::format("must divide the {} key/value heads or be a multiple of them", m.num_kv_heads),
             nearest("tp", l_.tp, m.num_heads, heads));
     if (!(!l_.sp || l_.tp > 1)) broken("sp", l_.sp, "sequence parallelism needs tp > 1", "use sp=off");
@@ -120,21 +128,23 @@ class Rules {
 
   void batch() {
     const int64_t batch = p_.workload.global_batch;
-    const int64_t per_step = int64_t{l_.dp()} * l_.micro_batch;
-    if (batch % l_.dp() != 0) {
-      broken("dp_replicate", l_.dp(), fmt::format("data parallelism must divide the global batch of {} sequences", batch),
-              nearest("dp", l_.dp(), batch, [&](int64_t d) { return batch % d == 0; }));
+    if (batch % dp() != 0) {
+      broken("dp_replicate", dp(), fmt::format("data parallelism must divide the global batch of {} sequences", batch),
+              nearest("dp", dp(), std::min<int64_t>(batch, p_.cluster.num_devices), [&](int64_t d) { return batch % d == 0; }));
       return;
     }
-    if (!(batch % per_step == 0)) broken("micro_batch", l_.micro_batch,
-            fmt::format("must divide the {} sequences of each data-parallel rank", batch / l_.dp()),
-            nearest("micro_batch", l_.micro_batch, batch / l_.dp(), [&](int64_t b) { return (batch / l_.dp()) % b == 0; }));
+    const int64_t own = batch / dp();
+    if (own % l_.micro_batch != 0) broken("micro_batch", l_.micro_batch,
+            fmt::format("must divide the {} sequences of each data-parallel rank", own),
+            nearest("micro_batch", l_.micro_batch, own, [&](int64_t b) { return own % b == 0; }));
   }
 
   void engine() {
     if (!(!p_.cluster.is_local() || l_.precision == Precision::kFp32)) broken("precision", to_string(l_.precision),
             "CPU ranks compute in FP32 (a BF16 matmul is hundreds of times slower there)", "use --precision fp32");
   }
+
+  [[nodiscard]] int64_t dp() const { return int64_t{l_.dp_replicate} * l_.dp_shard; }
 
   const Problem& p_;
   const Layout& l_;
