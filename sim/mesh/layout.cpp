@@ -103,6 +103,7 @@ Result<LayoutPins> parse_layout_pins(const std::string& layout_flag, const std::
       MW_ASSIGN_OR_RETURN(const int64_t layers, parse_degree("--stages", "stages", item, 0));
       pins.stages->push_back(static_cast<int>(layers));
     }
+    if (!pins.pp) pins.pp = static_cast<int>(pins.stages->size());
   }
   return pins;
 }

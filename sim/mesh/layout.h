@@ -59,7 +59,8 @@ struct LayoutPins {
   std::optional<std::vector<int>> stages;
 };
 
-/// Reads "tp=2,pp=2,zero=1,sp=on,schedule=gpipe,recompute=full,micro_batch=2" and "3,5" (layers per stage).
+/// Reads "tp=2,pp=2,zero=1,sp=on,schedule=gpipe,recompute=full,micro_batch=2" and "3,5" (layers per stage, which also
+/// pins pp where the first does not).
 /// Errors: unknown axis (names the nearest), zero, negative or non-numeric degree.
 [[nodiscard]] Result<LayoutPins> parse_layout_pins(const std::string& layout_flag, const std::string& stages_flag);
 

@@ -54,9 +54,9 @@ class Enumeration {
     l.ep = pins_.ep.value_or(1);
     l.virtual_stages = pins_.virtual_stages.value_or(1);
     if (pins_.stages) l.stages = *pins_.stages;
-    const bool pinned = pins_.tp || pins_.pp || pins_.dp || pins_.dp_replicate || pins_.dp_shard;
     if (world % model_parallel != 0) {
-      if (!pinned) return;  // not a factorisation of the cluster at all
+      const bool hopeless = (pins_.tp && world % tp != 0) || (pins_.pp && world % pp != 0) || (pins_.tp && pins_.pp);
+      if (!hopeless) return;  // not a factorisation of the cluster, but another value of the free axis may be
       l.dp_replicate = pins_.dp_replicate.value_or(pins_.dp.value_or(1));
       l.dp_shard = pins_.dp_shard.value_or(1);
       l.zero_stage = pins_.zero_stage.value_or(l.dp_shard > 1 ? 1 : 0);
@@ -64,10 +64,15 @@ class Enumeration {
       return;
     }
     const int64_t dp = world / model_parallel;
+    if (pins_.dp && *pins_.dp != dp) {
+      if (!pins_.tp || !pins_.pp) return;  // other degrees may still make it legal
+      l.dp_replicate = *pins_.dp;
+      schedules(l);
+      return;
+    }
     for (const int64_t replicate : divisors(dp)) {
       l.dp_replicate = static_cast<int>(replicate);
       l.dp_shard = static_cast<int>(dp / replicate);
-      if (pins_.dp) l.dp_replicate = *pins_.dp / l.dp_shard;
       if (pins_.dp_replicate && pins_.dp_shard) {
         l.dp_replicate = *pins_.dp_replicate;
         l.dp_shard = *pins_.dp_shard;
@@ -76,7 +81,8 @@ class Enumeration {
       }
       // ZeRO needs something to shard over, and ZeRO-0 shards nothing: one stage is legal for each factorisation.
       l.zero_stage = pins_.zero_stage.value_or(l.dp_shard > 1 ? 1 : 0);
-      if (pins_.zero_stage && (*pins_.zero_stage > 0) != (l.dp_shard > 1) && dp > 1) continue;
+      const bool split_pinned = pins_.dp_replicate || pins_.dp_shard;
+      if (pins_.zero_stage && (*pins_.zero_stage > 0) != (l.dp_shard > 1) && dp > 1 && !split_pinned) continue;
       schedules(l);
       if (pins_.dp_replicate && pins_.dp_shard) break;
     }
