@@ -15,12 +15,16 @@ struct StagePeak {
   int stage = 0;
 };
 
+MemoryProfile stage_memory(const Plan& plan, const Program& program, const StageCosts& costs, int stage) {
+  return replay_stage(plan, costs.footprints(), program.stages[static_cast<size_t>(stage)],
+                      resident_memory(plan, costs.placement(stage)));
+}
+
 /// Memory of the stage that needs most.
 StagePeak peak_memory(const Plan& plan, const Program& program, const StageCosts& costs) {
   StagePeak peak;
   for (int s = 0; s < plan.layout().pp; ++s) {
-    const MemoryProfile p = replay_stage(plan, costs.footprints(), program.stages[static_cast<size_t>(s)],
-                                         resident_memory(plan, costs.placement(s)));
+    const MemoryProfile p = stage_memory(plan, program, costs, s);
     if (s == 0 || p.peak > peak.memory.peak) peak = {p, s};
   }
   return peak;
@@ -35,14 +39,21 @@ double scale_slowdown(const ClusterSpec& cluster) {
 /// same saved tensors.
 Bytes quick_peak_memory(const Plan& plan, const StageCosts& costs) {
   const int64_t m = plan.num_micro_batches();
-  const auto with = [&](int64_t n) {
-    return peak_memory(plan, build_program(plan, costs.placements(), n), costs).memory.peak;
-  };
-  if (plan.layout().schedule == ScheduleKind::k1f1b) return with(std::min<int64_t>(m, plan.layout().pp + 2));
+  const auto program = [&](int64_t n) { return build_program(plan, costs.placements(), n); };
+  if (plan.layout().schedule == ScheduleKind::k1f1b) {
+    return peak_memory(plan, program(std::min<int64_t>(m, plan.layout().pp + 2)), costs).memory.peak;
+  }
   constexpr int64_t kShort = 3;
-  if (m <= kShort) return with(m);
-  const Bytes at_short = with(kShort);
-  return at_short + (at_short - with(kShort - 1)) * static_cast<double>(m - kShort);
+  if (m <= kShort) return peak_memory(plan, program(m), costs).memory.peak;
+  const Program shorter = program(kShort - 1);
+  const Program longer = program(kShort);
+  Bytes peak;  // each stage grows at its own pace, so that another one may be the highest in the end
+  for (int s = 0; s < plan.layout().pp; ++s) {
+    const Bytes at_short = stage_memory(plan, longer, costs, s).peak;
+    const Bytes growth = at_short - stage_memory(plan, shorter, costs, s).peak;
+    peak = std::max(peak, at_short + growth * static_cast<double>(m - kShort));
+  }
+  return peak;
 }
 
 }  // namespace
@@ -95,7 +106,7 @@ QuickEstimate estimate(const Plan& plan, const CostModel& cost, StageCostCache& 
     slowest = std::max(slowest, stage);
     sum += stage;
     double reduce = 0;
-    double rest = 0;
+    double rest = costs.step_start(s).v;
     for (const Action& a : one.stages[static_cast<size_t>(s)]) {
       if (a.kind == ActionKind::kReduce) reduce += costs.reduce(s, a.bucket).v;
       if (a.kind == ActionKind::kGather) rest += costs.gather(s, a.bucket).v;
