@@ -111,10 +111,21 @@ const Json* ObjectReader::find(const std::string& key, bool required) {
   if (!object_.is_object()) return nullptr;
   const auto it = object_.find(key);
   if (it == object_.end() || it->is_null()) {
-    if (required) fail(key, "missing", "is required");
+    if (required && !fail_without_unit(key)) fail(key, "missing", "is required");
     return nullptr;
   }
   return &*it;
+}
+
+/// "bandwidth" where "bandwidth_GBps" is wanted: the quantity was written without its unit.
+bool ObjectReader::fail_without_unit(const std::string& wanted) {
+  for (const auto& [key, value] : object_.items()) {
+    const bool bare = wanted.size() > key.size() + 1 && wanted.starts_with(key) && wanted[key.size()] == '_';
+    if (!bare || !value.is_number() || known_.contains(key)) continue;
+    fail(key, short_dump(value), "is a quantity without a unit", "write \"" + wanted + "\"");
+    return true;
+  }
+  return false;
 }
 
 bool ObjectReader::has(const std::string& key) { return find(key, false) != nullptr; }
@@ -246,12 +257,8 @@ Result<Ok> ObjectReader::finish(bool reject_unknown) {
     for (const auto& [key, value] : object_.items()) {
       if (known_.contains(key)) continue;
       const std::vector<std::string> known(known_.begin(), known_.end());
-      std::string remedy;
-      // A known key that is this one plus a unit suffix: the quantity was written without its unit.
       for (const std::string& k : known) {
-        if (k.size() > key.size() + 1 && k.starts_with(key) && k[key.size()] == '_' && value.is_number()) {
-          fail(key, short_dump(value), "is a quantity without a unit", "write \"" + k + "\"");
-        }
+        if (fail_without_unit(k)) break;
       }
       const auto near = nearest_word(key, known);
       fail(key, short_dump(value), "is not a known key",

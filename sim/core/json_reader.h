@@ -72,6 +72,7 @@ class ObjectReader {
 
  private:
   const Json* find(const std::string& key, bool required);
+  bool fail_without_unit(const std::string& wanted);
 
   const Json& object_;
   std::string origin_;
