@@ -14,7 +14,11 @@
 namespace meshwright {
 namespace {
 
-constexpr Range kSize{1, 1e9};
+// Far above any model, and low enough that a parameter count stays within int64.
+constexpr Range kVocabulary{1, 1e8};
+constexpr Range kWidth{1, 1e6};
+constexpr Range kFew{1, 1e4};
+constexpr Range kTokens{1, 1e9};
 
 struct FamilyName {
   const char* model_type;
@@ -50,13 +54,13 @@ Result<ModelSpec> parse_hf_config(std::string_view text, const std::string& orig
   }
   if (!found) r.fail("model_type", '"' + type + '"', "is not a known model type", "known: " + join(known));
 
-  m.vocab_size = r.integer("vocab_size", kSize);
-  m.d_model = r.integer("hidden_size", kSize);
-  m.d_ff = r.integer("intermediate_size", kSize);
-  m.num_layers = r.integer("num_hidden_layers", {1, 100000});
-  m.num_heads = r.integer("num_attention_heads", {1, 1e6});
-  m.num_kv_heads = r.integer_or("num_key_value_heads", m.num_heads, {1, 1e6});
-  m.max_seq_len = r.integer_or("max_position_embeddings", 2048, kSize);
+  m.vocab_size = r.integer("vocab_size", kVocabulary);
+  m.d_model = r.integer("hidden_size", kWidth);
+  m.d_ff = r.integer("intermediate_size", kWidth);
+  m.num_layers = r.integer("num_hidden_layers", kFew);
+  m.num_heads = r.integer("num_attention_heads", kFew);
+  m.num_kv_heads = r.integer_or("num_key_value_heads", m.num_heads, kFew);
+  m.max_seq_len = r.integer_or("max_position_embeddings", 2048, kTokens);
   m.norm_eps = r.number_or("rms_norm_eps", 1e-6, {1e-12, 1.0});
   m.rope_theta = r.number_or("rope_theta", 10000.0, {1.0, 1e12});
   m.tied_embeddings = r.boolean_or("tie_word_embeddings", false);
@@ -68,7 +72,7 @@ Result<ModelSpec> parse_hf_config(std::string_view text, const std::string& orig
            fmt::format("must divide num_attention_heads ({})", m.num_heads));
   }
   if (r.has("head_dim")) {
-    m.head_dim = r.integer("head_dim", {1, 1e6});
+    m.head_dim = r.integer("head_dim", kFew);
   } else if (m.d_model % m.num_heads != 0) {
     r.fail("hidden_size", std::to_string(m.d_model),
            fmt::format("must be a multiple of num_attention_heads ({}) when head_dim is not given", m.num_heads));
@@ -80,12 +84,13 @@ Result<ModelSpec> parse_hf_config(std::string_view text, const std::string& orig
   }
   require_default(r, config, "hidden_act", "silu");
   require_default(r, config, "rope_scaling", nullptr);
+  require_default(r, config, "rope_parameters", nullptr);
   require_default(r, config, "mlp_bias", false);
   require_default(r, config, "attention_bias", false);
   require_default(r, config, "attention_dropout", 0.0);
   require_default(r, config, "pretraining_tp", 1);
   const bool window_in_use = m.family != ModelFamily::kQwen2 || r.boolean_or("use_sliding_window", false);
-  if (window_in_use && r.has("sliding_window")) m.sliding_window = r.integer("sliding_window", kSize);
+  if (window_in_use && r.has("sliding_window")) m.sliding_window = r.integer("sliding_window", kTokens);
   MW_RETURN_IF_ERROR(r.finish(false));
   return m;
 }
