@@ -12,6 +12,8 @@ namespace meshwright {
 namespace {
 
 constexpr Range kTokens{1, 1e18};
+/// Sequences per step. A step is simulated micro-batch by micro-batch, so that this bounds its cost.
+constexpr int64_t kMaxSequences = 1 << 20;
 
 Precision read_precision(ObjectReader& r, Precision fallback) {
   return r.choice("precision", {"fp32", "bf16"}, std::string(to_string(fallback))) == "fp32" ? Precision::kFp32
@@ -90,6 +92,13 @@ Result<Workload> load_workload(const std::string& name_or_path, bool on_cpu, con
                  .remedy = fmt::format("use {} or {}", below, below + w.seq_len)};
   }
   w.global_batch = batch_tokens / w.seq_len;
+  if (w.global_batch > kMaxSequences) {
+    return Error{.where = overrides.global_batch_tokens ? "--global-batch" : origin,
+                 .field = "global_batch_tokens",
+                 .value = std::to_string(batch_tokens),
+                 .rule = fmt::format("is {} sequences of {} tokens, more than {}", w.global_batch, w.seq_len, kMaxSequences),
+                 .remedy = fmt::format("use at most {}, or a longer sequence", kMaxSequences * w.seq_len)};
+  }
   return w;
 }
 
