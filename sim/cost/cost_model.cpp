@@ -19,6 +19,12 @@ constexpr double kHostBackward = 4.0;
 constexpr double kAdamBytesFp32 = 28.0;
 constexpr double kAdamBytesBf16 = 34.0;
 
+/// A calibration of one rank measures no collectives; the data sheet of the machine then prices them.
+bool measures(const Calibration& calibration, CommOp op) {
+  const auto& fits = calibration.collectives;
+  return std::any_of(fits.begin(), fits.end(), [&](const CollectiveFit& f) { return f.op == op; });
+}
+
 CommOp comm_op(OpKind kind) {
   if (kind == OpKind::kAllGather) return CommOp::kAllGather;
   return kind == OpKind::kReduceScatter ? CommOp::kReduceScatter : CommOp::kAllReduce;
@@ -86,7 +92,7 @@ Seconds CostModel::stream_time(const Operator& op) const {
     auto fit = std::find_if(fits.begin(), fits.end(), [&](const StreamFit& f) { return f.kind == op.kind; });
     // An operator that was not measured moves bytes like an addition.
     if (fit == fits.end()) fit = std::find_if(fits.begin(), fits.end(), [](const StreamFit& f) { return f.kind == OpKind::kAdd; });
-    if (fit == fits.end()) fit = fits.begin();
+    MW_CHECK(fit != fits.end(), "a calibration without additions");
     return Seconds{fit->overhead_s + op.bytes.v / fit->bytes_per_s};
   }
   const DeviceSpec& d = cluster_.device;
@@ -102,7 +108,13 @@ Seconds CostModel::operator_time(const Operator& op, Precision precision, const 
 
 Seconds CostModel::collective_time(CommOp op, Bytes payload, const GroupShape& shape) const {
   if (shape.num_ranks <= 1) return Seconds{};
-  if (calibration_) return measured_collective_time(*calibration_, op, payload, shape.num_ranks);
+  if (calibration_ && measures(*calibration_, op)) {
+    const Seconds measured = measured_collective_time(*calibration_, op, payload, shape.num_ranks);
+    // Taken with the whole group at work: where ranks outnumber cores, the sharing that the event loop will add
+    // again is taken out, so that what is left is the work of one rank.
+    const double crowding = static_cast<double>(shape.num_ranks) / calibration_->cores;
+    return crowding > 1 ? measured / (crowding * calibration_->oversubscription) : measured;
+  }
   return ring_collective_time(cluster_, op, payload, shape);
 }
 
@@ -131,6 +143,12 @@ Seconds CostModel::optimizer_time(double parameters, Precision precision) const 
   const DeviceSpec& d = cluster_.device;
   const double bytes = parameters * (precision == Precision::kFp32 ? kAdamBytesFp32 : kAdamBytesBf16);
   return Bytes{bytes} / BytesPerSecond{d.memory_bandwidth.v * d.memory_fraction} + d.launch;
+}
+
+Seconds CostModel::zeroing_time(Bytes bytes) const {
+  Operator zero{.kind = OpKind::kZero, .inputs = {}, .outputs = {}};
+  zero.bytes = bytes;
+  return stream_time(zero);
 }
 
 Seconds CostModel::host_per_action() const {

@@ -114,6 +114,11 @@ Result<Calibration> read_calibration(const std::string& path) {
       return Error{.where = path + "#/" + key, .field = key, .value = "[]", .rule = "must not be empty", .remedy = "calibrate again"};
     }
   }
+  for (const OpKind kind : {OpKind::kLinear, OpKind::kLinearBackwardInput, OpKind::kLinearBackwardWeight}) {
+    if (std::any_of(c.matmul.begin(), c.matmul.end(), [&](const MatmulSample& s) { return s.kind == kind; })) continue;
+    return Error{.where = path + "#/matmul", .field = "matmul", .value = "no " + std::string(to_string(kind)),
+                 .rule = "must hold samples of forward, input gradient and weight gradient", .remedy = "calibrate again"};
+  }
   c.id = hex(fnv1a(json.dump()));
   return c;
 }
