@@ -216,14 +216,17 @@ Result<PlanFile> read_plan_file(const std::string& path) {
                  .remedy = "plan again with the change as flags"};
   }
   ObjectReader d(decision, path, "/decision");
-  Json model = d.object("model");
+  const Json& model = d.object("model");
   const Json& cluster = d.object("cluster");
   const Json& workload = d.object("workload");
   const Json& layout = d.object("layout");
   MW_RETURN_IF_ERROR(d.finish());
 
   auto problem = std::make_shared<Problem>();
-  MW_ASSIGN_OR_RETURN(problem->model, parse_hf_config(model.dump(), path, model.value("name", "")));
+  ObjectReader named(model, path, "/decision/model");
+  const std::string name = named.text("name");
+  MW_RETURN_IF_ERROR(named.finish(false));
+  MW_ASSIGN_OR_RETURN(problem->model, parse_hf_config(model.dump(), path, name));
   MW_ASSIGN_OR_RETURN(problem->cluster, cluster_from_json(cluster, path));
   MW_ASSIGN_OR_RETURN(problem->workload, workload_from_json(workload, path));
   MW_ASSIGN_OR_RETURN(const Layout l, layout_from_json(layout, path, "/decision/layout"));
