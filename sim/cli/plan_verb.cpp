@@ -16,7 +16,7 @@ namespace {
 
 struct Options {
   ProblemOptions problem;
-  int top = 5;
+  std::string top = "5";
   std::string output;
 };
 
@@ -94,15 +94,17 @@ void print_text(const Problem& p, const PlannerResult& result, const CostModel& 
   if (!result.plans.empty()) print_run_estimate(p, result.plans.front().simulation);
 }
 
-/// Nothing is feasible: a pinned layout that breaks a rule is bad input; too little memory is an answer.
+/// Nothing is feasible: a pinned layout that breaks a rule, or a workload that no layout can run, is bad input; too
+/// little memory is an answer.
 int explain_nothing(std::shared_ptr<const Problem> problem, const PlannerResult& result, const Options& o, bool json) {
   const bool pinned = !o.problem.layout.empty() || !o.problem.stages.empty();
   const bool memory_only = std::any_of(result.rejected.begin(), result.rejected.end(), [](const Rejection& r) { return r.rule.starts_with("memory:"); });
-  if (pinned && !memory_only) {
-    const auto pins = o.problem.pins();
-    const std::vector<Layout> layouts = enumerate_layouts(*problem, *pins);
-    std::vector<Error> errors;
-    if (!layouts.empty()) errors = validate(problem, layouts.front()).violations;
+  const auto pins = o.problem.pins();
+  const std::vector<Layout> layouts = enumerate_layouts(*problem, *pins);
+  std::vector<Error> errors;
+  if (!layouts.empty()) errors = validate(problem, layouts.front()).violations;
+  if (!pinned) std::erase_if(errors, [](const Error& e) { return e.field != "seq_len" && e.field != "precision"; });
+  if (!memory_only && (pinned || !errors.empty())) {
     if (errors.empty()) {
       errors.push_back(Error{.where = "--layout", .field = "layout", .value = o.problem.layout, .rule = "has no legal completion on this cluster",
                              .remedy = fmt::format("the degrees must multiply to {} devices", problem->cluster.num_devices)});
@@ -121,12 +123,10 @@ int explain_nothing(std::shared_ptr<const Problem> problem, const PlannerResult&
 }
 
 Result<int> run(const Options& o, bool json, const Environment& env) {
-  if (o.top < 1 || o.top > 1000) {
-    return Error{.where = "--top", .field = "top", .value = std::to_string(o.top), .rule = "must be from 1 to 1000"};
-  }
+  MW_ASSIGN_OR_RETURN(const int64_t top, parse_count("--top", o.top, 1, 1000));
   MW_ASSIGN_OR_RETURN(const auto problem, o.problem.load(env));
   MW_ASSIGN_OR_RETURN(const CostModel cost, load_cost_model(problem->cluster, o.problem.calibration, o.problem.force, env));
-  PlannerOptions options{.top_k = o.top, .pins = {}, .progress = {}};
+  PlannerOptions options{.top_k = static_cast<int>(top), .pins = {}, .progress = {}};
   MW_ASSIGN_OR_RETURN(options.pins, o.problem.pins());
   PlannerResult result;
   {

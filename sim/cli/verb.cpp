@@ -72,7 +72,7 @@ Result<int64_t> parse_count(const std::string& flag, const std::string& text, in
                   .field = flag.substr(flag.find_first_not_of('-')),
                   .value = text,
                   .rule = fmt::format("must be a whole number from {} to {}", min, max),
-                  .remedy = "write for example 4096, 4Mi or 15T"};
+                  .remedy = max > 4096 ? "write for example 4096, 4Mi or 15T" : ""};
   double number = 0;
   const auto [end, ec] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (ec != std::errc{}) return bad;
