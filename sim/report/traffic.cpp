@@ -49,7 +49,8 @@ std::vector<AxisTraffic> step_traffic(const Plan& plan, int rank) {
     return static_cast<double>(placement.buckets[static_cast<size_t>(a.bucket)].padded_numel * size_of(dtype));
   };
   const int blocks = num_blocks(plan.model());
-  for (const Action& a : build_program(plan).stages[static_cast<size_t>(c.pp)]) {
+  const Program program = build_program(plan);
+  for (const Action& a : program.stages[static_cast<size_t>(c.pp)]) {
     switch (a.kind) {
       case ActionKind::kForward:
       case ActionKind::kRecompute:
