@@ -20,6 +20,10 @@ std::vector<std::string> split(const std::string& text, char separator) {
 }
 
 std::optional<std::string> nearest_word(const std::string& word, const std::vector<std::string>& choices) {
+  constexpr size_t kTelling = 3;  // letters of an unfinished word: "a100" of "a100-80g"
+  for (const std::string& choice : choices) {
+    if (word.size() >= kTelling && choice.starts_with(word)) return choice;
+  }
   std::optional<std::string> best;
   size_t best_distance = std::max<size_t>(2, word.size() / 3) + 1;
   for (const std::string& choice : choices) {
