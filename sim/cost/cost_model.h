@@ -57,6 +57,8 @@ class CostModel {
   /// AdamW over `parameters` of this rank.
   [[nodiscard]] Seconds optimizer_time(double parameters, Precision precision) const;
   [[nodiscard]] Seconds host_per_action() const;
+  /// Filling `bytes` with zero.
+  [[nodiscard]] Seconds zeroing_time(Bytes bytes) const;
 
   [[nodiscard]] bool calibrated() const { return calibration_ != nullptr; }
   /// "calibration 0123... of DATE" or "data sheet of DEVICE".

@@ -6,9 +6,9 @@
 namespace meshwright {
 namespace {
 
-// Event ids: compute stream of stage s, communication stream of stage s, transfer t, joint action of stage s.
-enum class Stream { kCompute, kComm, kTransfer };
-constexpr int kStreams = 3;
+// Event ids: step start, compute stream and communication stream of stage s, transfer t.
+enum class Stream { kStart, kCompute, kComm, kTransfer };
+constexpr int kStreams = 4;
 int event_id(Stream stream, int index) { return index * kStreams + static_cast<int>(stream); }
 
 bool uses_comm_stream(ActionKind k) { return k == ActionKind::kReduce || k == ActionKind::kGather; }
@@ -31,10 +31,13 @@ ProgramPlayer::ProgramPlayer(const Plan& plan, const Program& program, const Sta
 
 Timeline ProgramPlayer::play() {
   const int n = static_cast<int>(stages_.size());
-  for (int s = 0; s < n; ++s) advance(s);
+  for (int s = 0; s < n; ++s) loop_.start(event_id(Stream::kStart, s), costs_.step_start(s).v, weight());
   while (const auto id = loop_.next()) {
     const int index = *id / kStreams;
     switch (static_cast<Stream>(*id % kStreams)) {
+      case Stream::kStart:
+        advance(index);
+        break;
       case Stream::kCompute:
         finish_span(index);
         advance(index);

@@ -73,6 +73,10 @@ ListCost StageCosts::blocks(const Action& a) const {
   return sum;
 }
 
+Seconds StageCosts::step_start(int stage) const {
+  return cost_.zeroing_time(Bytes{kGradientBytes * static_cast<double>(placement(stage).padded_parameters())});
+}
+
 Seconds StageCosts::reduce(int stage, int bucket) const {
   const Bucket& b = placement(stage).buckets[static_cast<size_t>(bucket)];
   const Bytes bytes{kGradientBytes * static_cast<double>(b.padded_numel)};

@@ -49,6 +49,8 @@ class StageCosts {
   [[nodiscard]] ListCost blocks(const Action& action) const;
   /// Time of any other action once its partners are there; zero for those that only start or wait.
   [[nodiscard]] Seconds duration(const Action& action, int stage) const;
+  /// What a rank does before its first action: zeroing gradients.
+  [[nodiscard]] Seconds step_start(int stage) const;
   [[nodiscard]] Seconds transfer() const { return transfer_; }  ///< One activation between neighbouring stages.
   [[nodiscard]] Seconds reduce(int stage, int bucket) const;
   [[nodiscard]] Seconds gather(int stage, int bucket) const;
