@@ -124,7 +124,8 @@ QuickEstimate estimate(const Plan& plan, const CostModel& cost, StageCostCache& 
   if (plan.cluster().shared_cores) {
     // All ranks' work over the shared cores bounds the step from below.
     const double ranks_per_stage = static_cast<double>(plan.world_size()) / l.pp;
-    const double work = m * sum * ranks_per_stage + tail * plan.world_size();
+    const double transfers = 2.0 * m * (l.pp - 1) * costs.transfer().v;  // there and back; both ends copy
+    const double work = (m * sum + 2.0 * transfers) * ranks_per_stage + tail * plan.world_size();
     const double oversubscribed = plan.world_size() > *plan.cluster().shared_cores ? cost.oversubscription() : 1.0;
     time = std::max(time, work / *plan.cluster().shared_cores * oversubscribed);
   }
