@@ -78,12 +78,12 @@ Result<Json> parse_json(std::string_view text, const std::string& origin) {
   try {
     return Json::parse(text);
   } catch (const Json::parse_error& e) {
+    // "[json.exception.parse_error.101] parse error at line 1, column 2: syntax error ...; last read: '...'"
     const std::string_view what = e.what();
-    const size_t at = what.rfind(": ");
-    return Error{.where = origin,
-                 .value = line_and_column(text, e.byte),
-                 .rule = "is not valid JSON: " +
-                         std::string(at == std::string_view::npos ? what : what.substr(at + 2))};
+    const size_t at = what.find(": ");
+    std::string reason(at == std::string_view::npos ? what : what.substr(at + 2));
+    for (char& c : reason) c = c >= ' ' && c <= '~' ? c : '?';  // it quotes the file, which may be binary
+    return Error{.where = origin, .value = line_and_column(text, e.byte), .rule = "is not valid JSON: " + reason};
   } catch (const Json::exception& e) {
     return Error{.where = origin, .rule = std::string("is not usable JSON: ") + e.what()};
   }
