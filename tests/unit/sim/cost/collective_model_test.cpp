@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/cost/collective_model.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/unit/sim/plans.h"
+
+namespace meshwright {
+namespace {
+
+using testing::near_rel;
+
+constexpr double kAlpha = 5e-6;
+constexpr double kRate = 450e9;
+constexpr Bytes kPayload{1e9};
+
+/// Nodes of 8 on links without base time and at full efficiency.
+ClusterSpec plain_cluster() {
+  ClusterSpec c = testing::builtin_cluster("64xh100");
+  c.intra_node = {
+      .bandwidth = BytesPerSecond{kRate}, .efficiency = 1, .alpha = Seconds{kAlpha}, .base = {}};
+  c.inter_node = {
+      .bandwidth = BytesPerSecond{50e9}, .efficiency = 1, .alpha = Seconds{3 * kAlpha}, .base = {}};
+  return c;
+}
+
+double time(CommOp op, Bytes payload, GroupShape shape) {
+  return ring_collective_time(plain_cluster(), op, payload, shape).v;
+}
+
+// Thakur et al. 2005: (n-1) alpha + (n-1)/n S/W for all-gather and reduce-scatter, twice that for
+// all-reduce.
+TEST(RingCollective, FormulasInsideANode) {
+  for (const int n : {2, 4, 8}) {
+    const GroupShape shape{n, n};
+    const double once = (n - 1) * kAlpha + (n - 1.0) / n * 1e9 / kRate;
+    EXPECT_TRUE(near_rel(time(CommOp::kAllGather, kPayload, shape), once, 1e-12));
+    EXPECT_TRUE(near_rel(time(CommOp::kReduceScatter, kPayload, shape), once, 1e-12));
+    EXPECT_TRUE(near_rel(time(CommOp::kAllReduce, kPayload, shape), 2 * once, 1e-12));
+    EXPECT_TRUE(near_rel(time(CommOp::kSendRecv, kPayload, shape), kAlpha + 1e9 / kRate, 1e-12));
+  }
+}
+
+TEST(RingCollective, OverNodesTheNicsOfTheMembersCarryTheRing) {
+  // 16 ranks on 2 nodes: 14 NVLink steps, 1 NIC step; 8 NICs of 50 GB/s give 400 < 450.
+  EXPECT_TRUE(near_rel(time(CommOp::kAllGather, kPayload, {16, 8}),
+                       14 * kAlpha + 3 * kAlpha + 15.0 / 16 * 1e9 / 400e9,
+                       1e-12));
+  // One rank per node: one NIC.
+  EXPECT_TRUE(near_rel(time(CommOp::kAllReduce, kPayload, {4, 1}),
+                       2 * (3 * 3 * kAlpha + 3.0 / 4 * 1e9 / 50e9),
+                       1e-12));
+  EXPECT_TRUE(near_rel(time(CommOp::kSendRecv, kPayload, {2, 1}), 3 * kAlpha + 1e9 / 50e9, 1e-12));
+}
+
+TEST(RingCollective, BaseAndEfficiencyOfTheLinkCount) {
+  ClusterSpec c = plain_cluster();
+  c.intra_node.base = Seconds{1e-5};
+  c.intra_node.efficiency = 0.5;
+  EXPECT_TRUE(near_rel(ring_collective_time(c, CommOp::kAllReduce, kPayload, {8, 8}).v,
+                       1e-5 + 2 * (7 * kAlpha + 7.0 / 8 * 1e9 / (0.5 * kRate)),
+                       1e-12));
+}
+
+TEST(RingCollective, OneRankCostsNothing) {
+  for (const CommOp op : {CommOp::kAllReduce, CommOp::kAllGather, CommOp::kReduceScatter}) {
+    EXPECT_EQ(time(op, kPayload, {1, 1}), 0);
+  }
+  const CostModel measured = testing::ideal_cost(testing::ideal_cluster(1));
+  EXPECT_EQ(measured.collective_time(CommOp::kAllReduce, kPayload, {1, 1}).v, 0);
+}
+
+TEST(RingCollective, MonotoneInBytesAndInverseBandwidth) {
+  for (const GroupShape shape : {GroupShape{4, 4}, GroupShape{16, 8}, GroupShape{2, 1}}) {
+    for (const CommOp op : {CommOp::kAllReduce, CommOp::kAllGather, CommOp::kSendRecv}) {
+      double before = 0;
+      for (const double bytes : {0.0, 1.0, 1e3, 1e6, 1e9, 1e12}) {
+        const double t = time(op, Bytes{bytes}, shape);
+        EXPECT_GT(t, before - 1e-18);
+        before = t;
+        ClusterSpec slower = plain_cluster();
+        slower.intra_node.bandwidth = slower.intra_node.bandwidth / 2;
+        slower.inter_node.bandwidth = slower.inter_node.bandwidth / 2;
+        EXPECT_GE(ring_collective_time(slower, op, Bytes{bytes}, shape).v, t);
+      }
+    }
+  }
+}
+
+TEST(MeasuredCollective, LineOfTheGroupOrBetweenTheNearest) {
+  Calibration c;
+  c.collectives = {
+      {.op = CommOp::kAllReduce, .group_size = 2, .alpha_s = 1e-4, .beta_s_per_byte = 1e-9},
+      {.op = CommOp::kAllReduce, .group_size = 4, .alpha_s = 3e-4, .beta_s_per_byte = 2e-9}};
+  const auto t = [&](int n) {
+    return measured_collective_time(c, CommOp::kAllReduce, Bytes{1e6}, n).v;
+  };
+  EXPECT_DOUBLE_EQ(t(2), 1e-4 + 1e-3);
+  EXPECT_DOUBLE_EQ(t(3), 2e-4 + 1.5e-3);
+  EXPECT_DOUBLE_EQ(t(4), 3e-4 + 2e-3);
+  EXPECT_DOUBLE_EQ(t(8), t(4));  // held beyond what was measured
+  EXPECT_EQ(t(1), 0);
+}
+
+TEST(MeasuredCollective, CalibrationOfOneRankFallsBackToTheDataSheet) {
+  Calibration c = testing::ideal_calibration();
+  c.collectives.clear();
+  const ClusterSpec cluster = testing::ideal_cluster(2);
+  const CostModel cost(cluster, std::make_shared<const Calibration>(c));
+  EXPECT_EQ(cost.collective_time(CommOp::kAllReduce, kPayload, {2, 2}),
+            ring_collective_time(cluster, CommOp::kAllReduce, kPayload, {2, 2}));
+}
+
+TEST(GroupShapes, TpIsInsideANodeAndDpAcross) {
+  const Mesh mesh({.dp_replicate = 4, .tp = 4, .pp = 2});
+  const ClusterSpec c = testing::builtin_cluster("32xh100");
+  const GroupShape tp = group_shape(mesh, c, GroupKind::kTp);
+  EXPECT_EQ(tp.num_ranks, 4);
+  EXPECT_TRUE(tp.inside_node());
+  const GroupShape dp = group_shape(mesh, c, GroupKind::kDp);  // ranks 0, 4, 8, 12
+  EXPECT_EQ(dp.num_ranks, 4);
+  EXPECT_EQ(dp.ranks_per_node, 2);
+}
+
+}  // namespace
+}  // namespace meshwright

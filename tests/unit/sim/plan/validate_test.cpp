@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/unit/sim/plans.h"
+
+namespace meshwright {
+namespace {
+
+using testing::builtin_cluster;
+using testing::builtin_model;
+using testing::make_problem;
+
+std::shared_ptr<const Problem> llama_70b(int64_t seq_len = 4096, int64_t global_batch = 1024) {
+  return make_problem(builtin_model("llama-3-70b"),
+                      builtin_cluster("64xa100-80g"),
+                      seq_len,
+                      global_batch,
+                      Precision::kBf16);
+}
+
+/// The violations of `layout`, each as "field: rule; remedy".
+std::vector<std::string> broken(const std::shared_ptr<const Problem>& problem,
+                                const Layout& layout) {
+  const ValidationOutcome outcome = validate(problem, layout);
+  EXPECT_EQ(outcome.plan.has_value(), outcome.violations.empty());
+  std::vector<std::string> out;
+  for (const Error& e : outcome.violations) {
+    EXPECT_EQ(e.where, (e.field == "seq_len" ? "/workload/" : "/layout/") + e.field);
+    EXPECT_FALSE(e.value.empty());
+    out.push_back(e.field + "=" + e.value + ": " + e.rule + "; " + e.remedy);
+  }
+  return out;
+}
+
+std::vector<std::string> broken(const Layout& layout) { return broken(llama_70b(), layout); }
+
+using Messages = std::vector<std::string>;
+
+TEST(Validate, LegalLayoutBecomesAPlanWithStages) {
+  const auto outcome = validate(llama_70b(), {.dp_shard = 4, .tp = 8, .pp = 2, .zero_stage = 1});
+  ASSERT_TRUE(outcome.plan.has_value());
+  EXPECT_EQ(outcome.plan->layout().stages, (std::vector{40, 40}));
+  EXPECT_EQ(outcome.plan->num_micro_batches(), 256);
+  EXPECT_EQ(outcome.plan->blocks_of_stage(0), (std::pair{0, 41}));
+  EXPECT_EQ(outcome.plan->blocks_of_stage(1), (std::pair{41, 82}));
+  EXPECT_EQ(outcome.plan->stage_of_block(40), 0);
+  EXPECT_EQ(outcome.plan->stage_of_block(41), 1);
+}
+
+TEST(Validate, TpThatDoesNotDivideTheHeads) {
+  const auto problem = make_problem(
+      builtin_model("llama-3-70b"), builtin_cluster("48xa100-80g"), 4096, 1024, Precision::kBf16);
+  EXPECT_EQ(broken(problem, {.dp_replicate = 16, .tp = 3}),
+            Messages{"tp=3: must divide the 64 attention heads; use tp=2 or tp=4"});
+}
+
+TEST(Validate, KeyValueHeadsAreSharedOrDivided) {
+  // 28 heads and 4 key/value heads: tp 7 divides the heads only; 2 key/value heads on tp 4 are
+  // replicated.
+  const auto qwen = [](const char* cluster) {
+    return make_problem(
+        builtin_model("qwen2.5-7b"), builtin_cluster(cluster), 4096, 1024, Precision::kBf16);
+  };
+  EXPECT_EQ(broken(qwen("7xh100"), {.tp = 7}),
+            Messages{"tp=7: must divide the 4 key/value heads or be a multiple of them; "
+                     "use tp=4 or tp=28"});
+  EXPECT_EQ(broken(qwen("28xh100"), {.tp = 28}), Messages{});
+}
+
+TEST(Validate, ProductMustBeTheWorldSize) {
+  EXPECT_EQ(broken({.dp_replicate = 2, .tp = 8, .pp = 2}),
+            Messages{"dp_replicate=2: pp(2) * dp_replicate(2) * dp_shard(1) * cp(1) * tp(8) = 32 "
+                     "must be the 64 devices of the cluster; use dp_replicate=4"});
+  EXPECT_EQ(broken({.tp = 8, .pp = 16}),
+            Messages{"dp_replicate=1: pp(16) * dp_replicate(1) * dp_shard(1) * cp(1) * tp(8) = 128 "
+                     "must be the 64 devices of the cluster; lower the other degrees until their "
+                     "product (128) divides 64"});
+}
+
+TEST(Validate, HugeDegreesDoNotOverflow) {
+  const int huge = 1'000'000;
+  const Messages m = broken({.dp_replicate = huge,
+                             .dp_shard = huge,
+                             .tp = huge,
+                             .cp = huge,
+                             .pp = huge,
+                             .zero_stage = 1});
+  ASSERT_FALSE(m.empty());
+  EXPECT_THAT(m.front(), ::testing::HasSubstr("must be the 64 devices"));
+}
+
+TEST(Validate, DegreesMustBePositive) {
+  EXPECT_EQ(broken({.dp_replicate = 0, .pp = -1, .micro_batch = 0}),
+            (Messages{"dp_replicate=0: must be at least 1; ",
+                      "pp=-1: must be at least 1; ",
+                      "micro_batch=0: must be at least 1; "}));
+}
+
+TEST(Validate, WhatIsNotSupportedIsNamed) {
+  EXPECT_EQ(broken({.dp_replicate = 32, .cp = 2}),
+            Messages{"cp=2: context parallelism is not supported; use cp=1"});
+  EXPECT_EQ(broken({.dp_replicate = 64, .ep = 2}),
+            Messages{"ep=2: this model has no experts to spread; use ep=1"});
+  EXPECT_EQ(broken({.dp_replicate = 64, .virtual_stages = 2}),
+            Messages{"virtual_stages=2: interleaved stages are not supported; "
+                     "use virtual_stages=1"});
+}
+
+TEST(Validate, ZeroStageAndShardGoTogether) {
+  EXPECT_EQ(broken({.dp_shard = 64}),
+            Messages{"dp_shard=64: must be 1 with zero_stage=0, which shards nothing; "
+                     "use dp_replicate=64 and dp_shard=1, or zero_stage=1"});
+  EXPECT_EQ(broken({.dp_replicate = 64, .zero_stage = 1}),
+            Messages{"zero_stage=1: needs dp_shard > 1 to shard over; use zero_stage=0"});
+  EXPECT_EQ(broken({.dp_shard = 64, .zero_stage = 3}),
+            Messages{"zero_stage=3: must be 0 or 1; use zero_stage=0 or zero_stage=1"});
+}
+
+TEST(Validate, SequenceParallelism) {
+  EXPECT_EQ(broken({.dp_replicate = 64, .sp = true}),
+            Messages{"sp=true: sequence parallelism needs tp > 1; use sp=off"});
+  EXPECT_EQ(broken(llama_70b(4092), {.dp_replicate = 8, .tp = 8, .sp = true}),
+            Messages{"sp=true: the 4092 tokens of a micro-batch must divide by tp (8); "
+                     "use sp=off, or a sequence length of 4096"});
+  EXPECT_EQ(broken(llama_70b(4092), {.dp_replicate = 8, .tp = 8, .sp = true, .micro_batch = 2}),
+            Messages{});
+}
+
+TEST(Validate, StagesCoverTheLayersOnce) {
+  // Megatron-LM issue 468: a split that does not cover is refused, with the balanced one.
+  const Layout pp2{.dp_replicate = 4, .tp = 8, .pp = 2};
+  const auto with = [&](std::vector<int> stages) {
+    Layout l = pp2;
+    l.stages = std::move(stages);
+    return broken(l);
+  };
+  EXPECT_EQ(with({40, 30}),
+            Messages{"stages=40,30: must cover the 80 layers exactly once, but sum "
+                     "to 70; use --stages 40,40"});
+  EXPECT_EQ(with({80, 0}),
+            Messages{"stages=80,0: every stage needs at least one layer; use --stages 40,40"});
+  EXPECT_EQ(with({20, 20, 40}),
+            Messages{"stages=20,20,40: must have one entry per stage: 3 given, "
+                     "pp is 2; use --stages 40,40"});
+  EXPECT_EQ(with({30, 50}), Messages{});
+  const auto problem =
+      make_problem(testing::small_model(), builtin_cluster("8xh100"), 16, 8, Precision::kBf16);
+  EXPECT_EQ(broken(problem, {.pp = 8}),
+            Messages{"pp=8: exceeds the 4 layers of the model; use pp=4"});
+}
+
+TEST(Validate, BatchMustDivide) {
+  EXPECT_EQ(broken(llama_70b(4096, 96), {.dp_replicate = 64}),
+            Messages{"dp_replicate=64: data parallelism must divide the global batch of 96 "
+                     "sequences; use dp=48"});
+  EXPECT_EQ(broken({.dp_replicate = 64, .micro_batch = 3}),
+            Messages{"micro_batch=3: must divide the 16 sequences of each data-parallel rank; "
+                     "use micro_batch=2 or micro_batch=4"});
+  EXPECT_EQ(broken({.dp_replicate = 64, .micro_batch = 1'000'000'000}),
+            Messages{"micro_batch=1000000000: must divide the 16 sequences of each data-parallel "
+                     "rank; use micro_batch=16"});
+}
+
+TEST(Validate, SequenceWithinTheModel) {
+  EXPECT_EQ(broken(llama_70b(16384), {.dp_replicate = 8, .tp = 8}),
+            Messages{"seq_len=16384: exceeds the model's max_position_embeddings (8192); "
+                     "use --seq-len 8192"});
+  const auto mistral = make_problem(
+      builtin_model("mistral-7b"), builtin_cluster("8xh100"), 8192, 8, Precision::kBf16);
+  EXPECT_EQ(broken(mistral, {.tp = 8}),
+            Messages{"seq_len=8192: exceeds the model's sliding window (4096), which is not "
+                     "supported; use --seq-len 4096"});
+}
+
+TEST(Validate, CpuRanksComputeInFp32) {
+  const auto problem =
+      make_problem(testing::small_model(), builtin_cluster("2xlocal"), 16, 8, Precision::kBf16);
+  EXPECT_THAT(broken(problem, {.tp = 2}).front(),
+              ::testing::StartsWith("precision=bf16: CPU ranks compute in FP32"));
+  EXPECT_EQ(broken(problem, {.tp = 2, .precision = Precision::kFp32}), Messages{});
+}
+
+TEST(Validate, AllViolationsAreReturnedTogether) {
+  const ValidationOutcome outcome = validate(
+      llama_70b(), {.tp = 3, .pp = 2, .micro_batch = 3, .zero_stage = 1, .stages = {40, 30}});
+  std::vector<std::string> fields;
+  for (const Error& e : outcome.violations) fields.push_back(e.field);
+  EXPECT_EQ(fields, (Messages{"dp_replicate", "zero_stage", "tp", "stages", "micro_batch"}));
+}
+
+}  // namespace
+}  // namespace meshwright

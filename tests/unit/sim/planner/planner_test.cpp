@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/planner/planner.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "tests/unit/sim/plans.h"
+
+namespace meshwright {
+namespace {
+
+using testing::builtin_cluster;
+using testing::builtin_model;
+using testing::make_problem;
+using testing::small_model;
+
+PlannerResult search(const std::shared_ptr<const Problem>& problem,
+                     const LayoutPins& pins = {},
+                     int top = 5) {
+  return plan_layouts(
+      problem, CostModel(problem->cluster, nullptr), {.top_k = top, .pins = pins, .progress = {}});
+}
+
+void expect_accounted(const PlannerResult& r) {
+  int64_t rejected = 0;
+  for (const Rejection& x : r.rejected) {
+    EXPECT_GT(x.count, 0);
+    EXPECT_FALSE(x.example.empty());
+    rejected += x.count;
+  }
+  EXPECT_EQ(r.examined, r.feasible + rejected);
+}
+
+/// Every legal layout by plain loops over all values, without the planner's enumeration.
+std::vector<Layout> brute_force(const std::shared_ptr<const Problem>& problem) {
+  const int world = problem->cluster.num_devices;
+  std::vector<Layout> out;
+  for (int tp = 1; tp <= world; ++tp)
+    for (int pp = 1; pp <= world; ++pp)
+      for (int replicate = 1; replicate <= world; ++replicate)
+        for (int shard = 1; shard <= world; ++shard)
+          for (int zero = 0; zero <= 1; ++zero)
+            for (const bool sp : {false, true})
+              for (const Recompute recompute : {Recompute::kNone, Recompute::kFull})
+                for (const ScheduleKind schedule : {ScheduleKind::k1f1b, ScheduleKind::kGpipe})
+                  for (int64_t mb = 1; mb <= problem->workload.global_batch; ++mb) {
+                    if (pp == 1 && schedule == ScheduleKind::kGpipe)
+                      continue;  // the same without a pipeline
+                    const Layout l{.dp_replicate = replicate,
+                                   .dp_shard = shard,
+                                   .tp = tp,
+                                   .sp = sp,
+                                   .pp = pp,
+                                   .micro_batch = mb,
+                                   .zero_stage = zero,
+                                   .recompute = recompute,
+                                   .schedule = schedule,
+                                   .precision = problem->workload.precision};
+                    if (tp * pp * replicate * shard == world && validate(problem, l).plan)
+                      out.push_back(l);
+                  }
+  return out;
+}
+
+TEST(Planner, FindsWhatBruteForceFinds) {
+  for (const char* cluster : {"4xh100", "8xh100"}) {
+    const auto problem =
+        make_problem(small_model(), builtin_cluster(cluster), 16, 8, Precision::kBf16);
+    const std::vector<Layout> all = brute_force(problem);
+    const PlannerResult r = search(problem);
+    EXPECT_EQ(r.feasible, static_cast<int64_t>(all.size()));
+    expect_accounted(r);
+    double best = 1e300;
+    const CostModel cost(problem->cluster, nullptr);
+    for (const Layout& l : all)
+      best = std::min(best, simulate(*validate(problem, l).plan, cost).report.step_time.v);
+    ASSERT_FALSE(r.plans.empty());
+    EXPECT_DOUBLE_EQ(r.plans.front().simulation.report.step_time.v, best)
+        << summary(r.plans.front().plan.layout());
+  }
+}
+
+TEST(Planner, EnumeratesEveryLegalLayoutOnce) {
+  const auto problem =
+      make_problem(small_model(), builtin_cluster("8xh100"), 16, 8, Precision::kBf16);
+  std::multiset<std::string> enumerated;
+  for (const Layout& l : enumerate_layouts(*problem, {})) {
+    if (const auto outcome = validate(problem, l); outcome.plan) {
+      enumerated.insert(summary(outcome.plan->layout()) + (l.dp_shard > 1 ? " sharded" : ""));
+    }
+  }
+  std::multiset<std::string> legal;
+  for (const Layout& l : brute_force(problem)) {
+    legal.insert(summary(validate(problem, l).plan->layout()) + (l.dp_shard > 1 ? " sharded" : ""));
+  }
+  EXPECT_EQ(enumerated, legal);
+}
+
+TEST(Planner, PlansAreSortedFitAndDiffer) {
+  const auto problem = make_problem(
+      builtin_model("llama-3-8b"), builtin_cluster("16xh100"), 4096, 128, Precision::kBf16);
+  const PlannerResult r = search(problem, {}, 10);
+  ASSERT_EQ(r.plans.size(), 10u);
+  expect_accounted(r);
+  std::set<std::string> layouts;
+  for (size_t i = 0; i < r.plans.size(); ++i) {
+    const Simulation& s = r.plans[i].simulation;
+    if (i > 0) {
+      EXPECT_GE(s.report.step_time, r.plans[i - 1].simulation.report.step_time);
+    }
+    EXPECT_TRUE(s.fits);
+    EXPECT_TRUE(layouts.insert(summary(r.plans[i].plan.layout())).second);
+  }
+}
+
+TEST(Planner, PinsAreRespected) {
+  const auto problem = make_problem(
+      builtin_model("llama-3-8b"), builtin_cluster("16xh100"), 4096, 128, Precision::kBf16);
+  const auto pins =
+      parse_layout_pins("tp=2,dp=4,micro_batch=2,recompute=full,sp=on,schedule=gpipe", "20,12")
+          .value();
+  const PlannerResult r = search(problem, pins, 100);
+  ASSERT_FALSE(r.plans.empty());
+  for (const RankedPlan& p : r.plans) {
+    const Layout& l = p.plan.layout();
+    EXPECT_EQ(l.tp, 2);
+    EXPECT_EQ(l.dp(), 4);
+    EXPECT_EQ(l.pp, 2);
+    EXPECT_EQ(l.micro_batch, 2);
+    EXPECT_EQ(l.recompute, Recompute::kFull);
+    EXPECT_TRUE(l.sp);
+    EXPECT_EQ(l.schedule, ScheduleKind::kGpipe);
+    EXPECT_EQ(l.stages, (std::vector{20, 12}));
+  }
+  // dp = 4 in every split: 4x1, 2x2, 1x4.
+  EXPECT_EQ(r.examined, 3);
+}
+
+TEST(Planner, ADataParallelDegreeThatFitsNowhereHasNoCandidates) {
+  const auto problem =
+      make_problem(small_model(), builtin_cluster("8xh100"), 16, 8, Precision::kBf16);
+  EXPECT_TRUE(enumerate_layouts(*problem, parse_layout_pins("dp=3", "").value()).empty());
+  // With the other axes pinned too, the one candidate names the product.
+  const auto layouts = enumerate_layouts(*problem, parse_layout_pins("dp=2,tp=2,pp=1", "").value());
+  ASSERT_FALSE(layouts.empty());
+  for (const Layout& l : layouts) {
+    EXPECT_EQ(l.dp_replicate, 2);
+    EXPECT_THAT(to_string(validate(problem, l).violations.front()),
+                ::testing::HasSubstr("= 4 must be the 8 devices"));
+  }
+}
+
+TEST(Planner, IllegalPinIsRejectedByItsRule) {
+  const auto problem = make_problem(
+      builtin_model("llama-3-70b"), builtin_cluster("64xa100-80g"), 4096, 1024, Precision::kBf16);
+  const PlannerResult r = search(problem, parse_layout_pins("tp=3", "").value());
+  EXPECT_TRUE(r.plans.empty());
+  EXPECT_EQ(r.feasible, 0);
+  expect_accounted(r);
+}
+
+TEST(Planner, TooLittleMemoryIsCounted) {
+  const auto problem = make_problem(
+      builtin_model("llama-3-70b"), builtin_cluster("8xa100-80g"), 4096, 1024, Precision::kBf16);
+  const PlannerResult r = search(problem);
+  EXPECT_TRUE(r.plans.empty());
+  expect_accounted(r);
+  bool memory = false;
+  for (const Rejection& x : r.rejected) memory = memory || x.rule.starts_with("memory:");
+  EXPECT_TRUE(memory);
+}
+
+// Published steps of 70B-class models on A100 reach an MFU of 0.4 to 0.55 with tensor parallelism
+// inside a node.
+TEST(Planner, Llama70bOn64A100) {
+  const auto problem = make_problem(
+      builtin_model("llama-3-70b"), builtin_cluster("64xa100-80g"), 4096, 1024, Precision::kBf16);
+  const PlannerResult r = search(problem);
+  ASSERT_EQ(r.plans.size(), 5u);
+  expect_accounted(r);
+  for (const RankedPlan& p : r.plans) {
+    const Layout& l = p.plan.layout();
+    const StepReport& report = p.simulation.report;
+    EXPECT_LE(l.tp, 8);
+    EXPECT_LE(report.peak_memory, problem->cluster.capacity());
+    EXPECT_GE(p.simulation.mfu, 0.35);
+    EXPECT_LE(p.simulation.mfu, 0.60);
+    // Model states of the stage at the peak: 6P + 12P/d, or 18P, with P its parameters.
+    const auto parameters = static_cast<double>(
+        stage_placements(p.plan)[static_cast<size_t>(p.simulation.peak_stage)].padded_parameters());
+    const double states = (report[MemoryTerm::kWeights] + report[MemoryTerm::kGradients] +
+                           report[MemoryTerm::kOptimizer])
+                              .v;
+    EXPECT_DOUBLE_EQ(states,
+                     6 * parameters + 12 * parameters / (l.zero_stage > 0 ? l.dp_shard : 1));
+    EXPECT_GT(parameters, 70.5e9 / l.pp / l.tp * 0.9);
+  }
+}
+
+TEST(Planner, IsDeterministicButForTheClock) {
+  const auto problem =
+      make_problem(small_model(), builtin_cluster("8xh100"), 16, 8, Precision::kBf16);
+  const PlannerResult a = search(problem, {}, 50);
+  const PlannerResult b = search(problem, {}, 50);
+  ASSERT_EQ(a.plans.size(), b.plans.size());
+  for (size_t i = 0; i < a.plans.size(); ++i)
+    EXPECT_EQ(a.plans[i].plan.layout(), b.plans[i].plan.layout());
+}
+
+TEST(Planner, ProgressReachesTheTotal) {
+  const auto problem =
+      make_problem(small_model(), builtin_cluster("4xh100"), 16, 8, Precision::kBf16);
+  int64_t last = -1;
+  int64_t total = 0;
+  const auto r = plan_layouts(problem,
+                              CostModel(problem->cluster, nullptr),
+                              {.top_k = 1, .pins = {}, .progress = [&](int64_t done, int64_t all) {
+                                 EXPECT_GE(done, last);
+                                 last = done;
+                                 total = all;
+                               }});
+  EXPECT_EQ(last, total);
+  EXPECT_EQ(total, r.examined);
+}
+
+TEST(Planner, DecidingTermIsTheLargestLoss) {
+  StepReport winner, loser;
+  loser[Term::kBubble] = Seconds{2};
+  loser[Term::kExposedDp] = Seconds{1};
+  winner[Term::kCompute] = Seconds{5};
+  const auto d = deciding_term(winner, loser);
+  ASSERT_TRUE(d.has_value());
+  EXPECT_EQ(d->term, Term::kBubble);
+  EXPECT_EQ(d->difference.v, 2);
+  EXPECT_FALSE(deciding_term(winner, winner).has_value());
+}
+
+}  // namespace
+}  // namespace meshwright
