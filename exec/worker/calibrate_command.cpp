@@ -5,6 +5,7 @@
 
 #include "exec/calibrate/calibrate.h"
 #include "exec/comm/communicator.h"
+#include "exec/worker/refuse.h"
 
 namespace meshwright {
 
@@ -14,8 +15,7 @@ int run_calibrate(const CalibrateArguments& arguments, const WorkerEnvironment& 
   const Calibration calibration = calibrate(*world, read_machine_facts());
   if (environment.rank != 0) return 0;
   if (auto written = write_calibration(arguments.output_path, calibration); !written) {
-    events.emit(FailedEvent{.code = "bad_input", .step = {}, .action = {}, .message = to_string(written.error())});
-    return static_cast<int>(ErrorCode::kBadInput);
+    return refuse(events, written.error());
   }
   return 0;
 }

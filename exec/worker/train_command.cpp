@@ -13,7 +13,9 @@
 #include "exec/runtime/counting_allocator.h"
 #include "exec/runtime/trainer.h"
 #include "exec/telemetry/run_recorder.h"
+#include "exec/worker/refuse.h"
 #include "sim/core/json_reader.h"
+#include "sim/data/training_data.h"
 #include "sim/plan/plan_file.h"
 
 namespace meshwright {
@@ -41,27 +43,6 @@ Result<PlanFile> read_plan(const std::string& path, int world_size) {
   return file;
 }
 
-Result<std::unique_ptr<SampleSource>> open_data(const std::string& path, const Plan& plan) {
-  MW_ASSIGN_OR_RETURN(TokenFile file, TokenFile::open(path));
-  if (file.vocab_size() > plan.model().vocab_size) {
-    return Error{
-        .where = path,
-        .field = "vocab_size",
-        .value = std::to_string(file.vocab_size()),
-        .rule = "exceeds the model's vocabulary of " + std::to_string(plan.model().vocab_size),
-        .remedy = "tokenize with the model's own vocabulary"};
-  }
-  const int64_t seq_len = plan.workload().seq_len;
-  if (file.num_samples(seq_len) < 1) {
-    return Error{.where = path,
-                 .field = "token_count",
-                 .value = std::to_string(file.count()),
-                 .rule = "one sample needs " + std::to_string(seq_len + 1) + " tokens",
-                 .remedy = "add text, or plan with a smaller --seq-len"};
-  }
-  return token_file_source(std::move(file), seq_len);
-}
-
 Result<Ok> make_folder(const std::string& path) {
   std::error_code failure;
   std::filesystem::create_directories(path, failure);
@@ -73,12 +54,6 @@ Result<Ok> make_folder(const std::string& path) {
                  .remedy = "name another folder"};
   }
   return Ok{};
-}
-
-int refuse(EventWriter& events, const Error& error) {
-  events.emit(
-      FailedEvent{.code = "bad_input", .step = {}, .action = {}, .message = to_string(error)});
-  return static_cast<int>(ErrorCode::kBadInput);
 }
 
 /// LibTorch's messages carry a stack trace from their second line on.
@@ -109,13 +84,14 @@ int run_train(const TrainArguments& arguments,
               EventWriter& events) {
   auto plan_file = read_plan(arguments.plan_path, environment.world_size);
   if (!plan_file) return refuse(events, plan_file.error());
-  auto data = open_data(arguments.data_path, plan_file->plan);
-  if (!data) return refuse(events, data.error());
+  auto tokens = open_training_data(arguments.data_path, plan_file->plan);
+  if (!tokens) return refuse(events, tokens.error());
+  const auto data = token_file_source(std::move(tokens).value(), plan_file->plan.workload().seq_len);
   if (auto made = make_folder(arguments.out_dir); !made) return refuse(events, made.error());
 
   const auto world = CommWorld::connect(
       environment.store_url, environment.rank, environment.world_size, kPeerTimeout);
-  Trainer trainer(plan_file->plan, *world, **data);
+  Trainer trainer(plan_file->plan, *world, *data);
   RunRecorder recorder(environment.rank, plan_file->hash);
   events.emit(StartedEvent{.plan_hash = plan_file->hash, .world = environment.world_size});
 

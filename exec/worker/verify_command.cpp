@@ -12,6 +12,7 @@
 #include "exec/data/sample_source.h"
 #include "exec/parity/gradient_check.h"
 #include "exec/runtime/trainer.h"
+#include "exec/worker/refuse.h"
 #include "sim/core/json_reader.h"
 #include "sim/plan/plan_file.h"
 
@@ -37,11 +38,6 @@ std::vector<std::string> case_files(const std::string& dir) {
   }
   std::sort(files.begin(), files.end());
   return files;
-}
-
-int refuse(EventWriter& events, const Error& error) {
-  events.emit(FailedEvent{.code = "bad_input", .step = {}, .action = {}, .message = to_string(error)});
-  return static_cast<int>(ErrorCode::kBadInput);
 }
 
 }  // namespace

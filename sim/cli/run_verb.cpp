@@ -9,7 +9,7 @@
 #include "sim/cli/verbs.h"
 #include "sim/cli/worker_job.h"
 #include "sim/core/text.h"
-#include "sim/data/token_file.h"
+#include "sim/data/training_data.h"
 #include "sim/plan/plan_file.h"
 
 namespace meshwright::cli {
@@ -42,17 +42,7 @@ Result<Job> check(const Options& o) {
                  .rule = fmt::format("must be the {} ranks that {} was made for", plan.world_size(), o.plan),
                  .remedy = fmt::format("plan again with --cluster {}xlocal", o.world_size)};
   }
-  MW_ASSIGN_OR_RETURN(const TokenFile tokens, TokenFile::open(o.data));
-  if (tokens.vocab_size() > plan.model().vocab_size) {
-    return Error{.where = o.data, .field = "vocab_size", .value = std::to_string(tokens.vocab_size()),
-                 .rule = fmt::format("exceeds the vocabulary of {} ({})", plan.model().name, plan.model().vocab_size),
-                 .remedy = "use a model with at least this vocabulary, or another tokenizer"};
-  }
-  if (tokens.num_samples(plan.workload().seq_len) < 1) {
-    return Error{.where = o.data, .field = "count", .value = std::to_string(tokens.count()),
-                 .rule = fmt::format("holds no whole sequence of {} tokens", plan.workload().seq_len),
-                 .remedy = "use more text or a shorter --seq-len"};
-  }
+  MW_RETURN_IF_ERROR(open_training_data(o.data, plan));
   return Job{std::move(file), steps};
 }
 
