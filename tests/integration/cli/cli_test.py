@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command line as a user meets it: exit status and message of bad input, and the fields of its JSON.
+"""The command line as a user meets it: exit status and message of bad input, fields of its JSON.
 
-Usage: cli_test.py PATH/TO/meshwright [unittest arguments]. Needs no executor: nothing here starts a rank.
+Usage: cli_test.py PATH/TO/meshwright [unittest arguments]. Needs no executor: no rank is started.
 """
 
 import json

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Keeps the direction of the folders: sim and gui know nothing of exec or LibTorch, and sim's own folders form layers.
+"""Keeps the direction of the folders.
+
+sim and gui know nothing of exec or LibTorch, and sim's own folders form layers.
 
 Usage: include_lint.py PROJECT_ROOT. Exits 1 and names every include that points the wrong way.
 """
@@ -8,15 +10,15 @@ import pathlib
 import re
 import sys
 
-# A folder of sim may include itself and those before it. json and report types are shared, so that plan files can
-# carry a prediction: report stands beside plan, and its sources may look at the schedule.
+# A folder of sim may include itself and those before it. Plan files carry a prediction, so that
+# report stands beside plan, and its sources may look at the schedule.
 SIM_LAYERS = [
     {"core"},
-    {"data", "launch", "protocol"},
+    {"launch", "protocol"},
     {"spec", "graph"},
     {"mesh"},
     {"plan", "report", "schedule"},
-    {"memory", "cost"},
+    {"memory", "cost", "data"},
     {"simulator"},
     {"planner"},
     {"parity"},
@@ -54,7 +56,8 @@ def problems(root):
                 if own == other or (own, other) in EXCEPTIONS:
                     continue
                 if layer(own) is None or layer(other) is None:
-                    yield f"{name}: folder sim/{own if layer(own) is None else other} has no layer in this test"
+                    unknown = own if layer(own) is None else other
+                    yield f"{name}: folder sim/{unknown} has no layer in this test"
                 elif layer(other) > layer(own):
                     yield f"{name}: includes {include}, but sim/{own} is below sim/{other}"
 
