@@ -8,15 +8,15 @@
 
 namespace meshwright {
 
-Calibration calibrate(CommWorld& world, const MachineFacts& machine) {
+Calibration calibrate(CommWorld& world, const std::string& store_url, const MachineFacts& machine) {
   Calibration c;
   c.machine_id = machine.id;
   c.cpu_model = machine.cpu_model;
   c.cores = machine.cores;
   c.date = utc_now();
   c.tool_version = kVersion;
-  measure_operators(world, machine.cores, c);
-  measure_collectives(world, c);
+  const AloneStepTimes alone = measure_operators(world, machine.cores, c);
+  measure_collectives(world, store_url, alone, c);
   return c;
 }
 

@@ -14,7 +14,9 @@ Line fit_line(std::span<const Timing> timings) {
     rows(i, 1) = t.x / t.seconds;
   }
   const Eigen::VectorXd ones = Eigen::VectorXd::Ones(n);
-  const auto alone = [&](Eigen::Index column) { return rows.col(column).dot(ones) / rows.col(column).squaredNorm(); };
+  const auto alone = [&](Eigen::Index column) {
+    return rows.col(column).dot(ones) / rows.col(column).squaredNorm();
+  };
   const Eigen::Vector2d both = rows.colPivHouseholderQr().solve(ones);
   constexpr double kNegligibleSlope = 1e-15;
   if (both(1) <= 0 && n > 1) return {alone(0), kNegligibleSlope};

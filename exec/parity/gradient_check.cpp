@@ -24,7 +24,9 @@ double hash_of(std::span<const float> values) {
   return static_cast<double>(fnv1a(bytes) >> 11);
 }
 
-double relative(double value, double reference) { return std::abs(value - reference) / std::max(std::abs(reference), 1e-30); }
+double relative(double value, double reference) {
+  return std::abs(value - reference) / std::max(std::abs(reference), 1e-30);
+}
 
 }  // namespace
 
@@ -37,7 +39,8 @@ ParityReference run_reference(const Plan& plan, const SampleSource& samples) {
   TrainerOptions options;
   options.on_gradients = [&](int bucket, std::span<const float> gradients) {
     for (const Segment& s : placement.buckets[static_cast<size_t>(bucket)].segments) {
-      const auto values = gradients.subspan(static_cast<size_t>(s.offset), static_cast<size_t>(s.numel()));
+      const auto values =
+          gradients.subspan(static_cast<size_t>(s.offset), static_cast<size_t>(s.numel()));
       out.gradients[static_cast<size_t>(s.tensor)].assign(values.begin(), values.end());
     }
   };
@@ -53,9 +56,15 @@ GradientCheck::GradientCheck(const Plan& plan,
                              const RankPlacement& placement,
                              int rank,
                              const ParityReference& reference)
-    : table_(table), placement_(placement), reference_(reference), rank_(rank), layout_(plan.layout()),
-      coord_(Mesh(plan.layout()).coord(rank)), sums_(kSums * table.tensors().size()),
-      hashes_(2 * table.tensors().size() * static_cast<size_t>(layout_.tp * layout_.dp_shard), kNobody) {}
+    : table_(table),
+      placement_(placement),
+      reference_(reference),
+      rank_(rank),
+      layout_(plan.layout()),
+      coord_(Mesh(plan.layout()).coord(rank)),
+      sums_(kSums * table.tensors().size()),
+      hashes_(2 * table.tensors().size() * static_cast<size_t>(layout_.tp * layout_.dp_shard),
+              kNobody) {}
 
 void GradientCheck::add(int bucket_index, std::span<const float> gradients) {
   const Bucket& bucket = placement_.buckets[static_cast<size_t>(bucket_index)];
@@ -88,7 +97,8 @@ void GradientCheck::add(int bucket_index, std::span<const float> gradients) {
     const auto parts = static_cast<size_t>(layout_.dp_shard);
     const size_t part = sharded ? static_cast<size_t>(coord_.dp_shard) : 0;
     const size_t slot = (tensor * static_cast<size_t>(layout_.tp) + shard) * parts + part;
-    const double hash = hash_of(gradients.subspan(static_cast<size_t>(from), static_cast<size_t>(to - from)));
+    const double hash =
+        hash_of(gradients.subspan(static_cast<size_t>(from), static_cast<size_t>(to - from)));
     hashes_[2 * slot] = hash;
     hashes_[2 * slot + 1] = -hash;
   }
@@ -107,7 +117,8 @@ ParityResult GradientCheck::finish(Trainer& trainer, const StepResult& step) {
     const auto n = static_cast<double>(logical.numel());
     const double floor = kSmallTensorFloor * reference_.grad_norm * std::sqrt(n / total);
     double error = std::sqrt(sums_[kSums * i]) / std::max(std::sqrt(sums_[kSums * i + 1]), floor);
-    if (sums_[kSums * i + 2] != n) error = std::numeric_limits<double>::infinity();  // not counted exactly once
+    if (sums_[kSums * i + 2] != n)
+      error = std::numeric_limits<double>::infinity();  // not counted exactly once
     if (!(error <= result.max_grad_rel_err)) {
       result.max_grad_rel_err = error;
       result.worst_tensor = logical.name;

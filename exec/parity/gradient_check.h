@@ -1,8 +1,9 @@
-// GradientCheck: one step's gradients on this rank against the one-rank reference, tensor by tensor.
+// GradientCheck: one step's gradients on this rank against the one-rank reference, tensor by
+// tensor.
 //
-// Reads: gradients through TrainerOptions::on_gradients. Each rank compares the elements that it counts
-// (PlacementTable), so that every logical element is compared exactly once over the job: an element that nobody or
-// several ranks count is an error too. Feeds: the verify command.
+// Reads: gradients through TrainerOptions::on_gradients. Each rank compares the elements that it
+// counts (PlacementTable), so that every logical element is compared exactly once over the job: an
+// element that nobody or several ranks count is an error too. Feeds: the verify command.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +16,8 @@
 
 namespace meshwright {
 
-/// What the one-rank run gave: loss, norm, and each logical tensor's whole gradient in row-major order.
+/// What the one-rank run gave: loss, norm, and each logical tensor's whole gradient in row-major
+/// order.
 struct ParityReference {
   double loss = 0;
   double grad_norm = 0;
@@ -27,7 +29,11 @@ struct ParityReference {
 
 class GradientCheck {
  public:
-  GradientCheck(const Plan& plan, const PlacementTable& table, const RankPlacement& placement, int rank, const ParityReference& reference);
+  GradientCheck(const Plan& plan,
+                const PlacementTable& table,
+                const RankPlacement& placement,
+                int rank,
+                const ParityReference& reference);
 
   /// To be called from TrainerOptions::on_gradients.
   void add(int bucket, std::span<const float> gradients);
@@ -44,7 +50,8 @@ class GradientCheck {
   MeshCoord coord_;
   // Per tensor: squared difference, squared reference, elements counted.
   std::vector<double> sums_;
-  // Per (tensor, tp shard, dp_shard part): a hash of the bits this rank holds, and its negative, for max and min.
+  // Per (tensor, tp shard, dp_shard part): a hash of the bits this rank holds, and its negative,
+  // for max and min.
   std::vector<double> hashes_;
 };
 

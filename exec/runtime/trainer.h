@@ -16,8 +16,8 @@
 #include "exec/comm/communicator.h"
 #include "exec/data/sample_source.h"
 #include "exec/runtime/fault.h"
-#include "sim/plan/plan.h"
 #include "sim/graph/operator.h"
+#include "sim/plan/plan.h"
 #include "sim/report/timeline.h"
 #include "sim/schedule/placement.h"
 

@@ -13,6 +13,8 @@ struct CalibrateArguments {
 };
 
 /// @return the process's exit status: 0, or 2 when the file cannot be written.
-[[nodiscard]] int run_calibrate(const CalibrateArguments& arguments, const WorkerEnvironment& environment, EventWriter& events);
+[[nodiscard]] int run_calibrate(const CalibrateArguments& arguments,
+                                const WorkerEnvironment& environment,
+                                EventWriter& events);
 
 }  // namespace meshwright

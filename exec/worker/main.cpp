@@ -85,7 +85,8 @@ int run(int argc, char** argv) {
   train_app->add_option("--out", train.out_dir, "Folder for rank<r>.json")->required();
   VerifyArguments verify;
   CLI::App* verify_app = app.add_subcommand("verify", "Compares layouts with one rank");
-  verify_app->add_option("--cases", verify.cases_dir, "Folder of plan files case*.json")->required();
+  verify_app->add_option("--cases", verify.cases_dir, "Folder of plan files case*.json")
+      ->required();
   verify_app->add_option("--output", verify.output_path, "Results file")->required();
   verify_app->add_option("--inject", verify.inject, "A fault to make");
   CalibrateArguments calibrate;

@@ -8,7 +8,8 @@ namespace meshwright {
 
 /// Emits the event; returns the exit status.
 inline int refuse(EventWriter& events, const Error& error) {
-  events.emit(FailedEvent{.code = "bad_input", .step = {}, .action = {}, .message = to_string(error)});
+  events.emit(
+      FailedEvent{.code = "bad_input", .step = {}, .action = {}, .message = to_string(error)});
   return static_cast<int>(ErrorCode::kBadInput);
 }
 

@@ -86,7 +86,8 @@ int run_train(const TrainArguments& arguments,
   if (!plan_file) return refuse(events, plan_file.error());
   auto tokens = open_training_data(arguments.data_path, plan_file->plan);
   if (!tokens) return refuse(events, tokens.error());
-  const auto data = token_file_source(std::move(tokens).value(), plan_file->plan.workload().seq_len);
+  const auto data =
+      token_file_source(std::move(tokens).value(), plan_file->plan.workload().seq_len);
   if (auto made = make_folder(arguments.out_dir); !made) return refuse(events, made.error());
 
   const auto world = CommWorld::connect(

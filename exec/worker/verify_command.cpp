@@ -24,7 +24,8 @@ constexpr uint64_t kSampleSeed = 7;
 
 std::optional<Fault> fault_named(const std::string& name) {
   if (name.empty()) return Fault::kNone;
-  for (const Fault f : {Fault::kSkippedAllReduce, Fault::kDoubledNormTerm, Fault::kWrongLossScale}) {
+  for (const Fault f :
+       {Fault::kSkippedAllReduce, Fault::kDoubledNormTerm, Fault::kWrongLossScale}) {
     if (name == to_string(f)) return f;
   }
   return std::nullopt;
@@ -34,7 +35,8 @@ std::vector<std::string> case_files(const std::string& dir) {
   std::vector<std::string> files;
   std::error_code ec;
   for (const auto& entry : std::filesystem::directory_iterator(dir, ec)) {
-    if (entry.path().filename().string().starts_with("case")) files.push_back(entry.path().string());
+    if (entry.path().filename().string().starts_with("case"))
+      files.push_back(entry.path().string());
   }
   std::sort(files.begin(), files.end());
   return files;
@@ -42,9 +44,16 @@ std::vector<std::string> case_files(const std::string& dir) {
 
 }  // namespace
 
-int run_verify(const VerifyArguments& arguments, const WorkerEnvironment& environment, EventWriter& events) {
+int run_verify(const VerifyArguments& arguments,
+               const WorkerEnvironment& environment,
+               EventWriter& events) {
   const std::optional<Fault> fault = fault_named(arguments.inject);
-  if (!fault) return refuse(events, {.where = "--inject", .field = "inject", .value = arguments.inject, .rule = "is not a fault"});
+  if (!fault)
+    return refuse(events,
+                  {.where = "--inject",
+                   .field = "inject",
+                   .value = arguments.inject,
+                   .rule = "is not a fault"});
   std::map<std::string, ParityReference> references;  // by the hash of the one-rank plan
   std::vector<ParityResult> results;
   const std::vector<std::string> files = case_files(arguments.cases_dir);
@@ -53,24 +62,29 @@ int run_verify(const VerifyArguments& arguments, const WorkerEnvironment& enviro
     if (!file) return refuse(events, file.error());
     const Plan& plan = file->plan;
     if (environment.rank >= plan.world_size()) continue;
-    const auto samples = random_source(plan.model().vocab_size, plan.workload().seq_len, kSampleSeed);
+    const auto samples =
+        random_source(plan.model().vocab_size, plan.workload().seq_len, kSampleSeed);
     const Plan reference_plan = reference_of(plan);
     const std::string key = plan_hash(reference_plan);
     if (!references.contains(key)) references.emplace(key, run_reference(reference_plan, *samples));
 
-    const auto world = CommWorld::connect(environment.store_url + "-case" + std::to_string(i), environment.rank,
-                                          plan.world_size(), kPeerTimeout);
+    const auto world = CommWorld::connect(environment.store_url + "-case" + std::to_string(i),
+                                          environment.rank,
+                                          plan.world_size(),
+                                          kPeerTimeout);
     const PlacementTable table(plan);
     const RankPlacement placement = table.of_rank(environment.rank);
     GradientCheck check(plan, table, placement, environment.rank, references.at(key));
-    TrainerOptions options{.fault = *fault,
-                           .on_gradients = [&](int bucket, std::span<const float> g) { check.add(bucket, g); }};
+    TrainerOptions options{
+        .fault = *fault,
+        .on_gradients = [&](int bucket, std::span<const float> g) { check.add(bucket, g); }};
     Trainer trainer(plan, *world, *samples, options);
     const StepResult step = trainer.step(0);
     results.push_back(check.finish(trainer, step));
   }
   if (environment.rank == 0) {
-    if (auto written = write_text_file(arguments.output_path, to_json_text(results)); !written) return refuse(events, written.error());
+    if (auto written = write_text_file(arguments.output_path, to_json_text(results)); !written)
+      return refuse(events, written.error());
   }
   return 0;
 }

@@ -29,22 +29,37 @@ Result<int> run(const Options& o, bool json, const Environment& env) {
   {
     ProgressLine line(env.interactive);
     line.show(fmt::format("measuring this machine with {} ranks, about half a minute", ranks));
-    const WorkerJob job{.arguments = {"calibrate", "--output", path}, .world_size = ranks, .on_event = {}};
+    const WorkerJob job{
+        .arguments = {"calibrate", "--output", path}, .world_size = ranks, .on_event = {}};
     MW_ASSIGN_OR_RETURN(outcome, run_workers(job, env));
   }
   if (outcome.exit_status != 0) return report_failure(outcome, json);
   MW_ASSIGN_OR_RETURN(const Calibration c, read_calibration(path));
   if (json) {
-    print_json({{"schema_version", kOutputSchemaVersion}, {"output", path}, {"id", c.id}, {"machine_id", c.machine_id}});
+    print_json({{"schema_version", kOutputSchemaVersion},
+                {"output", path},
+                {"id", c.id},
+                {"machine_id", c.machine_id}});
     return 0;
   }
   double best = 0;
   for (const MatmulSample& s : c.matmul) {
-    best = std::max(best, 2.0 * static_cast<double>(s.m) * static_cast<double>(s.n) * static_cast<double>(s.k) / s.seconds);
+    best = std::max(best,
+                    2.0 * static_cast<double>(s.m) * static_cast<double>(s.n) *
+                        static_cast<double>(s.k) / s.seconds);
   }
-  fmt::print("{}: {} cores of {}; best matmul {:.1f} GFLOP/s per core, {} shapes\n", path, c.cores, c.cpu_model, best / 1e9, c.matmul.size());
+  fmt::print("{}: {} cores of {}; best matmul {:.1f} GFLOP/s per core, {} shapes\n",
+             path,
+             c.cores,
+             c.cpu_model,
+             best / 1e9,
+             c.matmul.size());
   for (const CollectiveFit& f : c.collectives) {
-    fmt::print("  {:<14} {} ranks: {:>8} + {:.2f} GB/s\n", to_string(f.op), f.group_size, show(Seconds{f.alpha_s}), 1e-9 / f.beta_s_per_byte);
+    fmt::print("  {:<14} {} ranks: {:>8} + {:.2f} GB/s\n",
+               to_string(f.op),
+               f.group_size,
+               show(Seconds{f.alpha_s}),
+               1e-9 / f.beta_s_per_byte);
   }
   return 0;
 }
@@ -52,10 +67,13 @@ Result<int> run(const Options& o, bool json, const Environment& env) {
 }  // namespace
 
 Verb calibrate_verb(CLI::App& app, const Environment& env) {
-  Verb verb = make_verb(app, "calibrate", "Measure this machine: matmul, memory, collectives, host overhead");
+  Verb verb = make_verb(
+      app, "calibrate", "Measure this machine: matmul, memory, collectives, host overhead");
   auto o = std::make_shared<Options>();
   verb.app->add_option("-o,--output", o->output, "Calibration file (default: this user's cache)");
-  verb.app->add_option("--world-size", o->world_size, "Largest group of ranks to measure (default: 4, or one per core)");
+  verb.app->add_option("--world-size",
+                       o->world_size,
+                       "Largest group of ranks to measure (default: 4, or one per core)");
   verb.run = [o, json = verb.json, &env] { return run(*o, *json, env); };
   return verb;
 }

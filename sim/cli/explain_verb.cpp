@@ -23,10 +23,13 @@ Result<int> run(const Options& o, bool json, const Environment& env) {
   MW_ASSIGN_OR_RETURN(const PlanFile file, read_plan_file(o.plan));
   const Plan& plan = file.plan;
   if (o.rank < 0 || o.rank >= plan.world_size()) {
-    return Error{.where = "--rank", .field = "rank", .value = std::to_string(o.rank),
+    return Error{.where = "--rank",
+                 .field = "rank",
+                 .value = std::to_string(o.rank),
                  .rule = fmt::format("must be from 0 to {}", plan.world_size() - 1)};
   }
-  MW_ASSIGN_OR_RETURN(const CostModel cost, load_cost_model(plan.cluster(), o.calibration, o.force, env));
+  MW_ASSIGN_OR_RETURN(const CostModel cost,
+                      load_cost_model(plan.cluster(), o.calibration, o.force, env));
   const Simulation s = simulate(plan, cost);
   const Mesh mesh(plan.layout());
   const MeshCoord c = mesh.coord(o.rank);
@@ -47,20 +50,34 @@ Result<int> run(const Options& o, bool json, const Environment& env) {
     document["priced_by"] = cost.provenance();
     document["traffic"] = Json::array();
     for (const AxisTraffic& t : traffic) {
-      document["traffic"].push_back({{"axis", t.axis}, {"link", t.inside_node ? "intra_node" : "inter_node"},
-                                     {"group_size", t.group_size}, {"operations", t.operations}, {"payload_bytes", t.payload.v}});
+      document["traffic"].push_back({{"axis", t.axis},
+                                     {"link", t.inside_node ? "intra_node" : "inter_node"},
+                                     {"group_size", t.group_size},
+                                     {"operations", t.operations},
+                                     {"payload_bytes", t.payload.v}});
     }
     print_json(document);
     return 0;
   }
   fmt::print("{} on {}: {}\n", plan.model().name, plan.cluster().name, summary(plan.layout()));
-  fmt::print("rank {}: stage {}, dp {}, tp {}; blocks {}-{} of {}\n", o.rank, c.pp, mesh.dp_index(o.rank), c.tp,
-             plan.blocks_of_stage(c.pp).first, plan.blocks_of_stage(c.pp).second - 1, num_blocks(plan.model()));
+  fmt::print("rank {}: stage {}, dp {}, tp {}; blocks {}-{} of {}\n",
+             o.rank,
+             c.pp,
+             mesh.dp_index(o.rank),
+             c.tp,
+             plan.blocks_of_stage(c.pp).first,
+             plan.blocks_of_stage(c.pp).second - 1,
+             num_blocks(plan.model()));
   fmt::print("\ntime of one step (priced by {}):\n{}", cost.provenance(), terms_text(report));
-  fmt::print("\nmemory of this rank at its peak:\n{}", memory_text(report, plan.cluster().capacity()));
+  fmt::print("\nmemory of this rank at its peak:\n{}",
+             memory_text(report, plan.cluster().capacity()));
   if (!traffic.empty()) fmt::print("\ntraffic of this rank per step:\n");
   for (const AxisTraffic& t : traffic) {
-    fmt::print("  {:<3} {:>6} operations, {:>11} over {} ranks, {}\n", t.axis, t.operations, show(t.payload), t.group_size,
+    fmt::print("  {:<3} {:>6} operations, {:>11} over {} ranks, {}\n",
+               t.axis,
+               t.operations,
+               show(t.payload),
+               t.group_size,
                t.inside_node ? "inside a node" : "between nodes");
   }
   return 0;
@@ -73,7 +90,8 @@ Verb explain_verb(CLI::App& app, const Environment& env) {
   auto o = std::make_shared<Options>();
   verb.app->add_option("plan", o->plan, "Plan file")->required();
   verb.app->add_option("--rank", o->rank, "Rank to explain")->capture_default_str();
-  verb.app->add_option("--calibration", o->calibration, "Calibration file (default: the newest of this machine)");
+  verb.app->add_option(
+      "--calibration", o->calibration, "Calibration file (default: the newest of this machine)");
   verb.app->add_flag("--force", o->force, "Use a calibration of another machine");
   verb.run = [o, json = verb.json, &env] { return run(*o, *json, env); };
   return verb;

@@ -33,10 +33,14 @@ Json to_json(const RankedPlan& ranked) {
 Json to_json(const Problem& p, const PlannerResult& result, const CostModel& cost) {
   Json json = {{"schema_version", kOutputSchemaVersion},
                {"model",
-                {{"name", p.model.name}, {"parameters", parameter_count(p.model)}, {"active_parameters", parameter_count(p.model)}}},
+                {{"name", p.model.name},
+                 {"parameters", parameter_count(p.model)},
+                 {"active_parameters", parameter_count(p.model)}}},
                {"cluster", {{"name", p.cluster.name}, {"devices", p.cluster.num_devices}}},
                {"workload",
-                {{"name", p.workload.name}, {"seq_len", p.workload.seq_len}, {"global_batch_sequences", p.workload.global_batch},
+                {{"name", p.workload.name},
+                 {"seq_len", p.workload.seq_len},
+                 {"global_batch_sequences", p.workload.global_batch},
                  {"tokens_per_step", p.workload.tokens_per_step()}}},
                {"priced_by", cost.provenance()},
                {"examined", result.examined},
@@ -54,26 +58,46 @@ Json to_json(const Problem& p, const PlannerResult& result, const CostModel& cos
 void print_run_estimate(const Problem& p, const Simulation& best) {
   constexpr double kDay = 86400.0;
   constexpr double kHour = 3600.0;
-  constexpr double kTokensPerParameter = 20.0;  // compute-optimal budget of Hoffmann et al., arXiv:2203.15556
-  const double budget = p.workload.tokens.value_or(kTokensPerParameter * static_cast<double>(parameter_count(p.model)));
+  constexpr double kTokensPerParameter =
+      20.0;  // compute-optimal budget of Hoffmann et al., arXiv:2203.15556
+  const double budget = p.workload.tokens.value_or(kTokensPerParameter *
+                                                   static_cast<double>(parameter_count(p.model)));
   const double seconds = budget / best.tokens_per_s;
-  fmt::print("\n{:.3g} tokens{} take {:.3g} {}", budget, p.workload.tokens ? "" : " (20 per parameter; set --tokens)",
-             seconds >= kDay ? seconds / kDay : seconds / kHour, seconds >= kDay ? "days" : "hours");
+  fmt::print("\n{:.3g} tokens{} take {:.3g} {}",
+             budget,
+             p.workload.tokens ? "" : " (20 per parameter; set --tokens)",
+             seconds >= kDay ? seconds / kDay : seconds / kHour,
+             seconds >= kDay ? "days" : "hours");
   if (p.cluster.price_usd_per_device_hour) {
-    fmt::print(" and cost ${:.0f}\n", seconds / kHour * p.cluster.num_devices * *p.cluster.price_usd_per_device_hour);
+    fmt::print(" and cost ${:.0f}\n",
+               seconds / kHour * p.cluster.num_devices * *p.cluster.price_usd_per_device_hour);
   } else {
     fmt::print("; cost unknown (no price_usd_per_device_hour for this cluster)\n");
   }
 }
 
 void print_text(const Problem& p, const PlannerResult& result, const CostModel& cost) {
-  fmt::print("{} ({:.4g} B parameters) on {}, {}: {} sequences of {} tokens per step\n", p.model.name,
-             static_cast<double>(parameter_count(p.model)) / 1e9, p.cluster.name, p.workload.name, p.workload.global_batch,
+  fmt::print("{} ({:.4g} B parameters) on {}, {}: {} sequences of {} tokens per step\n",
+             p.model.name,
+             static_cast<double>(parameter_count(p.model)) / 1e9,
+             p.cluster.name,
+             p.workload.name,
+             p.workload.global_batch,
              p.workload.seq_len);
   fmt::print("priced by {}\n", cost.provenance());
-  fmt::print("examined {} layouts in {:.2f} s: {} fit, {} rejected\n\n", result.examined, result.elapsed_s, result.feasible,
+  fmt::print("examined {} layouts in {:.2f} s: {} fit, {} rejected\n\n",
+             result.examined,
+             result.elapsed_s,
+             result.feasible,
              result.examined - result.feasible);
-  fmt::print("{:>2}  {:<44} {:>10} {:>12} {:>6} {:>7} {:>11}  {}\n", "#", "layout", "step", "tokens/s", "MFU", "bubble", "peak/rank",
+  fmt::print("{:>2}  {:<44} {:>10} {:>12} {:>6} {:>7} {:>11}  {}\n",
+             "#",
+             "layout",
+             "step",
+             "tokens/s",
+             "MFU",
+             "bubble",
+             "peak/rank",
              "loses to #1 by");
   for (size_t i = 0; i < result.plans.size(); ++i) {
     const RankedPlan& r = result.plans[i];
@@ -83,40 +107,65 @@ void print_text(const Problem& p, const PlannerResult& result, const CostModel& 
         why = fmt::format("{} of {}", show(d->difference), key(d->term));
       }
     }
-    fmt::print("{:>2}  {:<44} {:>10} {:>12.0f} {:>5.1f}% {:>6.1f}% {:>11}  {}\n", i + 1, summary(r.plan.layout()),
-               show(r.simulation.report.step_time), r.simulation.tokens_per_s, 100 * r.simulation.mfu,
-               100 * r.simulation.bubble_fraction, show(r.simulation.report.peak_memory), why);
+    fmt::print("{:>2}  {:<44} {:>10} {:>12.0f} {:>5.1f}% {:>6.1f}% {:>11}  {}\n",
+               i + 1,
+               summary(r.plan.layout()),
+               show(r.simulation.report.step_time),
+               r.simulation.tokens_per_s,
+               100 * r.simulation.mfu,
+               100 * r.simulation.bubble_fraction,
+               show(r.simulation.report.peak_memory),
+               why);
   }
   if (!result.rejected.empty()) {
     fmt::print("\nrejected:\n");
-    for (const Rejection& r : result.rejected) fmt::print("{:>8}  {}\n          e.g. {}\n", r.count, r.rule, r.example);
+    for (const Rejection& r : result.rejected)
+      fmt::print("{:>8}  {}\n          e.g. {}\n", r.count, r.rule, r.example);
   }
   if (!result.plans.empty()) print_run_estimate(p, result.plans.front().simulation);
 }
 
-/// Nothing is feasible: a pinned layout that breaks a rule, or a workload that no layout can run, is bad input; too
-/// little memory is an answer.
-int explain_nothing(std::shared_ptr<const Problem> problem, const PlannerResult& result, const Options& o, bool json) {
+/// Nothing is feasible: a pinned layout that breaks a rule, or a workload that no layout can run,
+/// is bad input; too little memory is an answer.
+int explain_nothing(std::shared_ptr<const Problem> problem,
+                    const PlannerResult& result,
+                    const Options& o,
+                    bool json) {
   const bool pinned = !o.problem.layout.empty() || !o.problem.stages.empty();
-  const bool memory_only = std::any_of(result.rejected.begin(), result.rejected.end(), [](const Rejection& r) { return r.rule.starts_with("memory:"); });
+  const bool memory_only =
+      std::any_of(result.rejected.begin(), result.rejected.end(), [](const Rejection& r) {
+        return r.rule.starts_with("memory:");
+      });
   const auto pins = o.problem.pins();
   const std::vector<Layout> layouts = enumerate_layouts(*problem, *pins);
   std::vector<Error> errors;
   if (!layouts.empty()) errors = validate(problem, layouts.front()).violations;
-  if (!pinned) std::erase_if(errors, [](const Error& e) { return e.field != "seq_len" && e.field != "precision"; });
+  if (!pinned)
+    std::erase_if(errors,
+                  [](const Error& e) { return e.field != "seq_len" && e.field != "precision"; });
   if (!memory_only && (pinned || !errors.empty())) {
     if (errors.empty()) {
-      errors.push_back(Error{.where = "--layout", .field = "layout", .value = o.problem.layout, .rule = "has no legal completion on this cluster",
-                             .remedy = fmt::format("the degrees must multiply to {} devices", problem->cluster.num_devices)});
+      errors.push_back(Error{.where = "--layout",
+                             .field = "layout",
+                             .value = o.problem.layout,
+                             .rule = "has no legal completion on this cluster",
+                             .remedy = fmt::format("the degrees must multiply to {} devices",
+                                                   problem->cluster.num_devices)});
     }
     print_errors(errors, json);
     return static_cast<int>(ErrorCode::kBadInput);
   }
-  Error e{.code = ErrorCode::kNegative, .where = "plan", .field = "layouts", .value = fmt::format("{} examined", result.examined),
-          .rule = "nothing fits", .remedy = "add devices, allow recompute, or shorten the sequence"};
-  if (!result.rejected.empty()) e.rule += ": " + result.rejected.front().rule + " (" + result.rejected.front().example + ")";
+  Error e{.code = ErrorCode::kNegative,
+          .where = "plan",
+          .field = "layouts",
+          .value = fmt::format("{} examined", result.examined),
+          .rule = "nothing fits",
+          .remedy = "add devices, allow recompute, or shorten the sequence"};
+  if (!result.rejected.empty())
+    e.rule += ": " + result.rejected.front().rule + " (" + result.rejected.front().example + ")";
   if (!json) {
-    for (const Rejection& r : result.rejected) fmt::print(stderr, "{:>8}  {}\n          e.g. {}\n", r.count, r.rule, r.example);
+    for (const Rejection& r : result.rejected)
+      fmt::print(stderr, "{:>8}  {}\n          e.g. {}\n", r.count, r.rule, r.example);
   }
   print_errors({e}, json);
   return static_cast<int>(ErrorCode::kNegative);
@@ -125,13 +174,17 @@ int explain_nothing(std::shared_ptr<const Problem> problem, const PlannerResult&
 Result<int> run(const Options& o, bool json, const Environment& env) {
   MW_ASSIGN_OR_RETURN(const int64_t top, parse_count("--top", o.top, 1, 1000));
   MW_ASSIGN_OR_RETURN(const auto problem, o.problem.load(env));
-  MW_ASSIGN_OR_RETURN(const CostModel cost, load_cost_model(problem->cluster, o.problem.calibration, o.problem.force, env));
+  MW_ASSIGN_OR_RETURN(
+      const CostModel cost,
+      load_cost_model(problem->cluster, o.problem.calibration, o.problem.force, env));
   PlannerOptions options{.top_k = static_cast<int>(top), .pins = {}, .progress = {}};
   MW_ASSIGN_OR_RETURN(options.pins, o.problem.pins());
   PlannerResult result;
   {
     ProgressLine line(env.interactive);
-    options.progress = [&](int64_t done, int64_t total) { line.show(fmt::format("examined {} of {} layouts", done, total)); };
+    options.progress = [&](int64_t done, int64_t total) {
+      line.show(fmt::format("examined {} of {} layouts", done, total));
+    };
     result = plan_layouts(problem, cost, options);
   }
   if (result.plans.empty()) return explain_nothing(problem, result, o, json);
@@ -142,10 +195,12 @@ Result<int> run(const Options& o, bool json, const Environment& env) {
   }
   if (!o.output.empty()) {
     const RankedPlan& best = result.plans.front();
-    MW_RETURN_IF_ERROR(write_plan_file(o.output, {.plan = best.plan,
-                                                  .hash = plan_hash(best.plan),
-                                                  .predicted = best.simulation.report,
-                                                  .provenance = {kVersion, utc_now(), cost.calibration_id()}}));
+    MW_RETURN_IF_ERROR(
+        write_plan_file(o.output,
+                        {.plan = best.plan,
+                         .hash = plan_hash(best.plan),
+                         .predicted = best.simulation.report,
+                         .provenance = {kVersion, utc_now(), cost.calibration_id()}}));
     fmt::print(stderr, "wrote the best plan to {}\n", o.output);
   }
   return 0;
@@ -154,7 +209,8 @@ Result<int> run(const Options& o, bool json, const Environment& env) {
 }  // namespace
 
 Verb plan_verb(CLI::App& app, const Environment& env) {
-  Verb verb = make_verb(app, "plan", "The best layouts for a model on a cluster, and why the others lose");
+  Verb verb =
+      make_verb(app, "plan", "The best layouts for a model on a cluster, and why the others lose");
   auto o = std::make_shared<Options>();
   o->problem.add_to(*verb.app);
   verb.app->add_option("--top", o->top, "How many layouts to show")->capture_default_str();

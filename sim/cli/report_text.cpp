@@ -15,10 +15,14 @@ std::string terms_text(const StepReport& report) {
   for (int t = 0; t < kNumTerms; ++t) {
     if (report.terms[static_cast<size_t>(t)].v != 0) order.push_back(static_cast<Term>(t));
   }
-  std::stable_sort(order.begin(), order.end(), [&](Term a, Term b) { return report[a] > report[b]; });
+  std::stable_sort(
+      order.begin(), order.end(), [&](Term a, Term b) { return report[a] > report[b]; });
   std::string text;
   for (const Term t : order) {
-    text += fmt::format("  {:<14} {:>10} {:>6.1f} %\n", key(t), show(report[t]), 100 * (report[t] / report.step_time));
+    text += fmt::format("  {:<14} {:>10} {:>6.1f} %\n",
+                        key(t),
+                        show(report[t]),
+                        100 * (report[t] / report.step_time));
   }
   return text + fmt::format("  {:<14} {:>10}\n", "step_time_s", show(report.step_time));
 }
@@ -27,10 +31,18 @@ std::string memory_text(const StepReport& report, Bytes capacity) {
   std::string text;
   for (int t = 0; t < kNumMemoryTerms; ++t) {
     const auto term = static_cast<MemoryTerm>(t);
-    text += fmt::format("  {:<18} {:>11} {:>6.1f} %\n", key(term), show(report[term]), 100 * (report[term] / report.peak_memory));
+    text += fmt::format("  {:<18} {:>11} {:>6.1f} %\n",
+                        key(term),
+                        show(report[term]),
+                        100 * (report[term] / report.peak_memory));
   }
-  return text + fmt::format("  {:<18} {:>11} of {} per device ({})\n", "peak", show(report.peak_memory), show(capacity),
-                            report.peak_memory <= capacity ? "fits" : fmt::format("{} too much", show(report.peak_memory - capacity)));
+  return text + fmt::format("  {:<18} {:>11} of {} per device ({})\n",
+                            "peak",
+                            show(report.peak_memory),
+                            show(capacity),
+                            report.peak_memory <= capacity
+                                ? "fits"
+                                : fmt::format("{} too much", show(report.peak_memory - capacity)));
 }
 
 std::optional<double> ComparedTerm::rel_err() const {
@@ -43,22 +55,30 @@ std::vector<ComparedTerm> compare_reports(const StepReport& predicted, const Ste
   out.push_back({"step_time_s", "s", predicted.step_time.v, measured.step_time.v});
   out.push_back({"peak_memory_bytes", "bytes", predicted.peak_memory.v, measured.peak_memory.v});
   for (size_t t = 0; t < kNumTerms; ++t) {
-    out.push_back({std::string(key(static_cast<Term>(t))), "s", predicted.terms[t].v, measured.terms[t].v});
+    out.push_back(
+        {std::string(key(static_cast<Term>(t))), "s", predicted.terms[t].v, measured.terms[t].v});
   }
   for (size_t t = 0; t < kNumMemoryTerms; ++t) {
-    out.push_back({std::string(key(static_cast<MemoryTerm>(t))), "bytes", predicted.memory[t].v, measured.memory[t].v});
+    out.push_back({std::string(key(static_cast<MemoryTerm>(t))),
+                   "bytes",
+                   predicted.memory[t].v,
+                   measured.memory[t].v});
   }
   return out;
 }
 
 std::string comparison_text(const std::vector<ComparedTerm>& terms) {
-  std::string text = fmt::format("{:<20} {:>12} {:>12} {:>9}\n", "term", "predicted", "measured", "error");
+  std::string text =
+      fmt::format("{:<20} {:>12} {:>12} {:>9}\n", "term", "predicted", "measured", "error");
   for (const ComparedTerm& t : terms) {
     if (t.predicted == 0 && t.measured == 0) continue;
     const bool time = t.unit == "s";
     const auto value = [&](double x) { return time ? show(Seconds{x}) : show(Bytes{x}); };
     const auto e = t.rel_err();
-    text += fmt::format("{:<20} {:>12} {:>12} {:>9}\n", t.name, value(t.predicted), value(t.measured),
+    text += fmt::format("{:<20} {:>12} {:>12} {:>9}\n",
+                        t.name,
+                        value(t.predicted),
+                        value(t.measured),
                         e ? fmt::format("{:+.1f} %", 100 * *e) : "-");
   }
   return text;

@@ -15,7 +15,8 @@ namespace meshwright::cli {
 /// Memory by category, then the peak against `capacity`.
 [[nodiscard]] std::string memory_text(const StepReport& report, Bytes capacity);
 
-/// One line of a comparison. `rel_err` is (predicted - measured) / measured; nothing where measured is zero.
+/// One line of a comparison. `rel_err` is (predicted - measured) / measured; nothing where measured
+/// is zero.
 struct ComparedTerm {
   std::string name;
   std::string unit;  ///< "s" or "bytes".
@@ -25,7 +26,8 @@ struct ComparedTerm {
 };
 
 /// step_time_s, peak_memory_bytes, then all terms and memory categories.
-[[nodiscard]] std::vector<ComparedTerm> compare_reports(const StepReport& predicted, const StepReport& measured);
+[[nodiscard]] std::vector<ComparedTerm> compare_reports(const StepReport& predicted,
+                                                        const StepReport& measured);
 [[nodiscard]] std::string comparison_text(const std::vector<ComparedTerm>& terms);
 
 }  // namespace meshwright::cli

@@ -33,14 +33,19 @@ Result<Job> check(const Options& o) {
   MW_ASSIGN_OR_RETURN(PlanFile file, read_plan_file(o.plan));
   const Plan& plan = file.plan;
   if (!plan.cluster().is_local()) {
-    return Error{.where = o.plan, .field = "cluster", .value = plan.cluster().name,
+    return Error{.where = o.plan,
+                 .field = "cluster",
+                 .value = plan.cluster().name,
                  .rule = "is not this machine: run starts local CPU ranks",
                  .remedy = fmt::format("plan again with --cluster {}xlocal", plan.world_size())};
   }
   if (o.world_size != 0 && o.world_size != plan.world_size()) {
-    return Error{.where = "--world-size", .field = "world_size", .value = std::to_string(o.world_size),
-                 .rule = fmt::format("must be the {} ranks that {} was made for", plan.world_size(), o.plan),
-                 .remedy = fmt::format("plan again with --cluster {}xlocal", o.world_size)};
+    return Error{
+        .where = "--world-size",
+        .field = "world_size",
+        .value = std::to_string(o.world_size),
+        .rule = fmt::format("must be the {} ranks that {} was made for", plan.world_size(), o.plan),
+        .remedy = fmt::format("plan again with --cluster {}xlocal", o.world_size)};
   }
   MW_RETURN_IF_ERROR(open_training_data(o.data, plan));
   return Job{std::move(file), steps};
@@ -48,7 +53,8 @@ Result<Job> check(const Options& o) {
 
 class EventLog {
  public:
-  EventLog(const std::string& path, int64_t steps, bool interactive) : out_(path, std::ios::trunc), steps_(steps), line_(interactive) {}
+  EventLog(const std::string& path, int64_t steps, bool interactive)
+      : out_(path, std::ios::trunc), steps_(steps), line_(interactive) {}
 
   void operator()(const Event& event) {
     out_ << to_json_line(event) << '\n';
@@ -59,11 +65,14 @@ class EventLog {
     if (step->loss) text += fmt::format("  loss {:.4f}", *step->loss);
     if (step->grad_norm) text += fmt::format("  grad norm {:.3f}", *step->grad_norm);
     if (step->step_time_s && step->tokens) {
-      text += fmt::format("  {}  {:.0f} tokens/s", show(Seconds{*step->step_time_s}), static_cast<double>(*step->tokens) / *step->step_time_s);
+      text += fmt::format("  {}  {:.0f} tokens/s",
+                          show(Seconds{*step->step_time_s}),
+                          static_cast<double>(*step->tokens) / *step->step_time_s);
     }
     line_.show(text);
     constexpr int64_t kPlainEvery = 10;  // without a terminal, a line now and then
-    if (!line_.interactive() && (step->step % kPlainEvery == 0 || step->step + 1 == steps_)) fmt::print(stderr, "{}\n", text);
+    if (!line_.interactive() && (step->step % kPlainEvery == 0 || step->step + 1 == steps_))
+      fmt::print(stderr, "{}\n", text);
   }
 
  private:
@@ -76,11 +85,18 @@ Result<int> run(const Options& o, bool json, const Environment& env) {
   MW_ASSIGN_OR_RETURN(const Job job, check(o));
   std::error_code ec;
   std::filesystem::create_directories(o.out, ec);
-  if (ec) return Error{.where = "--out", .field = "out", .value = o.out, .rule = "cannot be made: " + ec.message()};
+  if (ec)
+    return Error{.where = "--out",
+                 .field = "out",
+                 .value = o.out,
+                 .rule = "cannot be made: " + ec.message()};
   remove_old_reports(o.out);
 
-  WorkerJob workers{.arguments = {"train", o.plan, "--data", o.data, "--steps", std::to_string(job.steps), "--out", o.out},
-                    .world_size = job.file.plan.world_size(), .on_event = {}};
+  WorkerJob workers{
+      .arguments =
+          {"train", o.plan, "--data", o.data, "--steps", std::to_string(job.steps), "--out", o.out},
+      .world_size = job.file.plan.world_size(),
+      .on_event = {}};
   {
     auto log = std::make_shared<EventLog>(o.out + "/events.jsonl", job.steps, env.interactive);
     workers.on_event = [log](const Event& e) { (*log)(e); };
@@ -90,20 +106,32 @@ Result<int> run(const Options& o, bool json, const Environment& env) {
   }
   MW_ASSIGN_OR_RETURN(const RunReport report, collect_run_report(o.out, job.file));
   MW_RETURN_IF_ERROR(write_text_file(o.out + "/report.json", to_json_text(report)));
-  MW_RETURN_IF_ERROR(write_text_file(o.out + "/trace.json", to_chrome_trace(report.timeline, Mesh(job.file.plan.layout()))));
+  MW_RETURN_IF_ERROR(write_text_file(
+      o.out + "/trace.json", to_chrome_trace(report.timeline, Mesh(job.file.plan.layout()))));
   if (json) {
     fmt::print("{}\n", to_json_text(report));
     return 0;
   }
-  fmt::print("{} steps on {} ranks ({}): loss {:.4f} -> {:.4f}\n", report.loss.size(), job.file.plan.world_size(),
-             summary(job.file.plan.layout()), report.loss.front(), report.loss.back());
+  fmt::print("{} steps on {} ranks ({}): loss {:.4f} -> {:.4f}\n",
+             report.loss.size(),
+             job.file.plan.world_size(),
+             summary(job.file.plan.layout()),
+             report.loss.front(),
+             report.loss.back());
   if (report.predicted) {
-    fmt::print("step {} (predicted {}), peak {} per rank (predicted {})\n", show(report.measured.step_time),
-               show(report.predicted->step_time), show(report.measured.peak_memory), show(report.predicted->peak_memory));
+    fmt::print("step {} (predicted {}), peak {} per rank (predicted {})\n",
+               show(report.measured.step_time),
+               show(report.predicted->step_time),
+               show(report.measured.peak_memory),
+               show(report.predicted->peak_memory));
   } else {
-    fmt::print("step {}, peak {} per rank\n", show(report.measured.step_time), show(report.measured.peak_memory));
+    fmt::print("step {}, peak {} per rank\n",
+               show(report.measured.step_time),
+               show(report.measured.peak_memory));
   }
-  fmt::print("wrote {0}/report.json, {0}/events.jsonl, {0}/trace.json; next: meshwright compare {0}\n", o.out);
+  fmt::print(
+      "wrote {0}/report.json, {0}/events.jsonl, {0}/trace.json; next: meshwright compare {0}\n",
+      o.out);
   return 0;
 }
 
@@ -115,7 +143,8 @@ Verb run_verb(CLI::App& app, const Environment& env) {
   verb.app->add_option("plan", o->plan, "Plan file")->required();
   verb.app->add_option("--data", o->data, "Token file (see tokenize)")->required();
   verb.app->add_option("--steps", o->steps, "Optimizer steps")->capture_default_str();
-  verb.app->add_option("--out", o->out, "Folder for events, report and trace")->capture_default_str();
+  verb.app->add_option("--out", o->out, "Folder for events, report and trace")
+      ->capture_default_str();
   verb.app->add_option("--world-size", o->world_size, "Ranks to start; must be the plan's");
   verb.run = [o, json = verb.json, &env] { return run(*o, *json, env); };
   return verb;

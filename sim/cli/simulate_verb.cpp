@@ -18,11 +18,14 @@ struct Options {
 
 Result<int> run(const Options& o, bool json, const Environment& env) {
   MW_ASSIGN_OR_RETURN(const PlanFile file, read_plan_file(o.plan));
-  MW_ASSIGN_OR_RETURN(const CostModel cost, load_cost_model(file.plan.cluster(), o.calibration, o.force, env));
+  MW_ASSIGN_OR_RETURN(const CostModel cost,
+                      load_cost_model(file.plan.cluster(), o.calibration, o.force, env));
   const Simulation s = simulate(file.plan, cost);
   if (!o.trace.empty()) {
-    MW_RETURN_IF_ERROR(write_text_file(o.trace, to_chrome_trace(s.timeline, Mesh(file.plan.layout()))));
-    fmt::print(stderr, "wrote the timeline to {} (open in Perfetto or chrome://tracing)\n", o.trace);
+    MW_RETURN_IF_ERROR(
+        write_text_file(o.trace, to_chrome_trace(s.timeline, Mesh(file.plan.layout()))));
+    fmt::print(
+        stderr, "wrote the timeline to {} (open in Perfetto or chrome://tracing)\n", o.trace);
   }
   if (json) {
     Json document = report_to_json(s.report);
@@ -36,8 +39,13 @@ Result<int> run(const Options& o, bool json, const Environment& env) {
     document["priced_by"] = cost.provenance();
     print_json(document);
   } else {
-    fmt::print("{}\nstep {}, {:.0f} tokens/s, MFU {:.1f} %, bubble {:.1f} % (priced by {})\n\n", summary(file.plan.layout()),
-               show(s.report.step_time), s.tokens_per_s, 100 * s.mfu, 100 * s.bubble_fraction, cost.provenance());
+    fmt::print("{}\nstep {}, {:.0f} tokens/s, MFU {:.1f} %, bubble {:.1f} % (priced by {})\n\n",
+               summary(file.plan.layout()),
+               show(s.report.step_time),
+               s.tokens_per_s,
+               100 * s.mfu,
+               100 * s.bubble_fraction,
+               cost.provenance());
     fmt::print("{}", terms_text(s.report));
   }
   return s.fits ? 0 : static_cast<int>(ErrorCode::kNegative);
@@ -50,7 +58,8 @@ Verb simulate_verb(CLI::App& app, const Environment& env) {
   auto o = std::make_shared<Options>();
   verb.app->add_option("plan", o->plan, "Plan file")->required();
   verb.app->add_option("--trace", o->trace, "Write the timeline as a Chrome trace");
-  verb.app->add_option("--calibration", o->calibration, "Calibration file (default: the newest of this machine)");
+  verb.app->add_option(
+      "--calibration", o->calibration, "Calibration file (default: the newest of this machine)");
   verb.app->add_flag("--force", o->force, "Use a calibration of another machine");
   verb.run = [o, json = verb.json, &env] { return run(*o, *json, env); };
   return verb;

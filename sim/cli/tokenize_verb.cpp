@@ -16,15 +16,23 @@ Result<int> run(const Options& o, bool json, const Environment& env) {
   TokenizeSummary summary;
   {
     ProgressLine line(env.interactive);
-    MW_ASSIGN_OR_RETURN(summary, tokenize_files(o.inputs, o.output, [&](const TokenizeProgress& p) {
-                          line.show(fmt::format("{}: {} of {} bytes", p.input, p.bytes_done, p.bytes_total));
-                        }));
+    MW_ASSIGN_OR_RETURN(
+        summary, tokenize_files(o.inputs, o.output, [&](const TokenizeProgress& p) {
+          line.show(fmt::format("{}: {} of {} bytes", p.input, p.bytes_done, p.bytes_total));
+        }));
   }
   if (json) {
-    print_json({{"schema_version", kOutputSchemaVersion}, {"output", o.output}, {"documents", summary.num_documents},
-                {"tokens", summary.file.token_count}, {"vocab_size", summary.file.vocab_size}});
+    print_json({{"schema_version", kOutputSchemaVersion},
+                {"output", o.output},
+                {"documents", summary.num_documents},
+                {"tokens", summary.file.token_count},
+                {"vocab_size", summary.file.vocab_size}});
   } else {
-    fmt::print("{}: {} tokens of {} documents, vocabulary {}\n", o.output, summary.file.token_count, summary.num_documents, summary.file.vocab_size);
+    fmt::print("{}: {} tokens of {} documents, vocabulary {}\n",
+               o.output,
+               summary.file.token_count,
+               summary.num_documents,
+               summary.file.vocab_size);
   }
   return 0;
 }
@@ -32,7 +40,10 @@ Result<int> run(const Options& o, bool json, const Environment& env) {
 }  // namespace
 
 Verb tokenize_verb(CLI::App& app, const Environment& env) {
-  Verb verb = make_verb(app, "tokenize", "Text (or .jsonl of prompt and response) to a token file, one token per byte");
+  Verb verb =
+      make_verb(app,
+                "tokenize",
+                "Text (or .jsonl of prompt and response) to a token file, one token per byte");
   auto o = std::make_shared<Options>();
   verb.app->add_option("inputs", o->inputs, "Text files")->required();
   verb.app->add_option("-o,--output", o->output, "Token file to write")->required();

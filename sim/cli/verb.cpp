@@ -9,22 +9,28 @@
 namespace meshwright::cli {
 
 Verb make_verb(CLI::App& app, const std::string& name, const std::string& help) {
-  Verb verb{.app = app.add_subcommand(name, help), .run = {}, .json = std::make_shared<bool>(false)};
+  Verb verb{
+      .app = app.add_subcommand(name, help), .run = {}, .json = std::make_shared<bool>(false)};
   verb.app->add_flag("--json", *verb.json, "One JSON document on stdout; prose on stderr");
   return verb;
 }
 
 void ProblemOptions::add_to(CLI::App& verb) {
   verb.add_option("--model", model, "Built-in name, config.json or its folder")->required();
-  verb.add_option("--cluster", cluster, "COUNTxDEVICE (64xa100-80g, 4xlocal) or a path to JSON")->required();
+  verb.add_option("--cluster", cluster, "COUNTxDEVICE (64xa100-80g, 4xlocal) or a path to JSON")
+      ->required();
   verb.add_option("--workload", workload, "pretrain, sft or a path to JSON")->capture_default_str();
   verb.add_option("--seq-len", seq_len, "Tokens per sequence");
   verb.add_option("--global-batch", global_batch, "Tokens per optimizer step, e.g. 4Mi");
   verb.add_option("--tokens", tokens, "Tokens of the whole run, e.g. 15T");
   verb.add_option("--precision", precision, "fp32 or bf16");
-  verb.add_option("--calibration", calibration, "Calibration file (default: the newest of this machine)");
+  verb.add_option(
+      "--calibration", calibration, "Calibration file (default: the newest of this machine)");
   verb.add_flag("--force", force, "Use a calibration of another machine");
-  verb.add_option("--layout", layout, "Pin axes: tp=2,pp=2,dp=2,sp=on,zero_stage=1,micro_batch=1,recompute=full,schedule=gpipe");
+  verb.add_option(
+      "--layout",
+      layout,
+      "Pin axes: tp=2,pp=2,dp=2,sp=on,zero_stage=1,micro_batch=1,recompute=full,schedule=gpipe");
   verb.add_option("--stages", stages, "Decoder layers per stage: 3,5");
 }
 
@@ -38,7 +44,8 @@ Result<std::shared_ptr<const Problem>> ProblemOptions::load(const Environment& e
     MW_ASSIGN_OR_RETURN(o.seq_len, parse_count("--seq-len", seq_len, 1, 100'000'000));
   }
   if (!global_batch.empty()) {
-    MW_ASSIGN_OR_RETURN(o.global_batch_tokens, parse_count("--global-batch", global_batch, 1, kHuge));
+    MW_ASSIGN_OR_RETURN(o.global_batch_tokens,
+                        parse_count("--global-batch", global_batch, 1, kHuge));
   }
   if (!tokens.empty()) {
     MW_ASSIGN_OR_RETURN(const int64_t budget, parse_count("--tokens", tokens, 1, kHuge));
@@ -46,7 +53,10 @@ Result<std::shared_ptr<const Problem>> ProblemOptions::load(const Environment& e
   }
   if (!precision.empty()) {
     if (precision != "fp32" && precision != "bf16") {
-      return Error{.where = "--precision", .field = "precision", .value = precision, .rule = "must be fp32 or bf16"};
+      return Error{.where = "--precision",
+                   .field = "precision",
+                   .value = precision,
+                   .rule = "must be fp32 or bf16"};
     }
     o.precision = precision == "fp32" ? Precision::kFp32 : Precision::kBf16;
   }
@@ -60,14 +70,18 @@ Result<CostModel> load_cost_model(const ClusterSpec& cluster,
                                   const Environment& env) {
   std::shared_ptr<const Calibration> calibration;
   if (cluster.is_local() || !calibration_path.empty()) {
-    MW_ASSIGN_OR_RETURN(std::optional<Calibration> found,
-                        find_calibration(calibration_path, env.calibration_dir, env.machine.id, force));
+    MW_ASSIGN_OR_RETURN(
+        std::optional<Calibration> found,
+        find_calibration(calibration_path, env.calibration_dir, env.machine.id, force));
     if (found) calibration = std::make_shared<const Calibration>(*std::move(found));
   }
   return CostModel(cluster, std::move(calibration));
 }
 
-Result<int64_t> parse_count(const std::string& flag, const std::string& text, int64_t min, int64_t max) {
+Result<int64_t> parse_count(const std::string& flag,
+                            const std::string& text,
+                            int64_t min,
+                            int64_t max) {
   const Error bad{.where = flag,
                   .field = flag.substr(flag.find_first_not_of('-')),
                   .value = text,
@@ -76,9 +90,16 @@ Result<int64_t> parse_count(const std::string& flag, const std::string& text, in
   double number = 0;
   const auto [end, ec] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (ec != std::errc{}) return bad;
-  static const std::pair<std::string, double> kSuffixes[] = {
-      {"", 1.0},          {"K", 1e3},         {"M", 1e6},           {"G", 1e9},   {"B", 1e9}, {"T", 1e12},
-      {"Ki", 1024.0},     {"Mi", 1048576.0},  {"Gi", 1073741824.0}, {"Ti", 1099511627776.0}};
+  static const std::pair<std::string, double> kSuffixes[] = {{"", 1.0},
+                                                             {"K", 1e3},
+                                                             {"M", 1e6},
+                                                             {"G", 1e9},
+                                                             {"B", 1e9},
+                                                             {"T", 1e12},
+                                                             {"Ki", 1024.0},
+                                                             {"Mi", 1048576.0},
+                                                             {"Gi", 1073741824.0},
+                                                             {"Ti", 1099511627776.0}};
   const std::string suffix(end, static_cast<size_t>(text.data() + text.size() - end));
   for (const auto& [name, factor] : kSuffixes) {
     if (suffix != name) continue;
@@ -96,12 +117,18 @@ void print_errors(const std::vector<Error>& errors, bool json) {
   if (!json) return;
   Json list = Json::array();
   for (const Error& e : errors) {
-    list.push_back({{"where", e.where}, {"field", e.field}, {"value", e.value}, {"rule", e.rule}, {"remedy", e.remedy}});
+    list.push_back({{"where", e.where},
+                    {"field", e.field},
+                    {"value", e.value},
+                    {"rule", e.rule},
+                    {"remedy", e.remedy}});
   }
   print_json({{"schema_version", kOutputSchemaVersion}, {"errors", std::move(list)}});
 }
 
-void print_json(const Json& document) { fmt::print("{}\n", document.dump(2, ' ', false, Json::error_handler_t::replace)); }
+void print_json(const Json& document) {
+  fmt::print("{}\n", document.dump(2, ' ', false, Json::error_handler_t::replace));
+}
 
 ProgressLine::~ProgressLine() {
   if (shown_) fmt::print(stderr, "\r\033[K");

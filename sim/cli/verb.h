@@ -53,16 +53,21 @@ struct ProblemOptions {
   [[nodiscard]] Result<LayoutPins> pins() const { return parse_layout_pins(layout, stages); }
 };
 
-/// The cost model for `cluster`: calibrated when it is this machine and a calibration is given or found.
+/// The cost model for `cluster`: calibrated when it is this machine and a calibration is given or
+/// found.
 [[nodiscard]] Result<CostModel> load_cost_model(const ClusterSpec& cluster,
                                                 const std::string& calibration_path,
                                                 bool force,
                                                 const Environment& env);
 
 /// A whole number, with an optional suffix K M G T (powers of 1000) or Ki Mi Gi Ti (of 1024).
-[[nodiscard]] Result<int64_t> parse_count(const std::string& flag, const std::string& text, int64_t min, int64_t max);
+[[nodiscard]] Result<int64_t> parse_count(const std::string& flag,
+                                          const std::string& text,
+                                          int64_t min,
+                                          int64_t max);
 
-/// Prints errors: one line each on stderr, and with `json` the document {schema_version, errors[]} on stdout.
+/// Prints errors: one line each on stderr, and with `json` the document {schema_version, errors[]}
+/// on stdout.
 void print_errors(const std::vector<Error>& errors, bool json);
 void print_json(const Json& document);
 

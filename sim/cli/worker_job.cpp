@@ -23,7 +23,9 @@ Result<WorkerOutcome> run_workers(const WorkerJob& job, const Environment& env) 
 }
 
 int report_failure(const WorkerOutcome& outcome, bool json) {
-  print_errors({Error{.where = "job", .rule = outcome.message.empty() ? "ended early" : outcome.message}}, json);
+  print_errors(
+      {Error{.where = "job", .rule = outcome.message.empty() ? "ended early" : outcome.message}},
+      json);
   return outcome.exit_status;
 }
 

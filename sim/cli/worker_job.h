@@ -10,9 +10,9 @@
 
 namespace meshwright::cli {
 
-/// Runs `world_size` workers; their stderr goes to ours. Returns Ok when all exited with 0; status 1 (a negative
-/// answer) is returned as kNegative, a rank's failure as kRankFailed with the rank in the message, a signal as its
-/// status in `signal_status`.
+/// Runs `world_size` workers; their stderr goes to ours. Returns Ok when all exited with 0; status
+/// 1 (a negative answer) is returned as kNegative, a rank's failure as kRankFailed with the rank in
+/// the message, a signal as its status in `signal_status`.
 struct WorkerJob {
   std::vector<std::string> arguments;
   int world_size = 1;

@@ -1,4 +1,5 @@
-// MW_CHECK: a broken promise between our own functions prints the values and aborts, in Release too.
+// MW_CHECK: a broken promise between our own functions prints the values and aborts, in Release
+// too.
 //
 // A user's mistake is never a check: it is a value, see sim/core/result.h.
 #pragma once
@@ -16,8 +17,9 @@ namespace meshwright {
 
 }  // namespace meshwright
 
-/// MW_CHECK(condition) or MW_CHECK(condition, detail): `detail` is a std::string built only on failure.
-#define MW_CHECK(condition, ...)                                                  \
-  do {                                                                            \
+/// MW_CHECK(condition) or MW_CHECK(condition, detail): `detail` is a std::string built only on
+/// failure.
+#define MW_CHECK(condition, ...)                                                        \
+  do {                                                                                  \
     if (!(condition)) ::meshwright::check_failed(#condition, std::string{__VA_ARGS__}); \
   } while (false)

@@ -8,7 +8,8 @@
 
 namespace meshwright {
 
-[[nodiscard]] constexpr uint64_t fnv1a(std::string_view text, uint64_t hash = 0xcbf29ce484222325ull) {
+[[nodiscard]] constexpr uint64_t fnv1a(std::string_view text,
+                                       uint64_t hash = 0xcbf29ce484222325ull) {
   for (const char c : text) {
     hash ^= static_cast<unsigned char>(c);
     hash *= 0x100000001b3ull;

@@ -78,12 +78,16 @@ Result<Json> parse_json(std::string_view text, const std::string& origin) {
   try {
     return Json::parse(text);
   } catch (const Json::parse_error& e) {
-    // "[json.exception.parse_error.101] parse error at line 1, column 2: syntax error ...; last read: '...'"
+    // "[json.exception.parse_error.101] parse error at line 1, column 2: syntax error ...; last
+    // read: '...'"
     const std::string_view what = e.what();
     const size_t at = what.find(": ");
     std::string reason(at == std::string_view::npos ? what : what.substr(at + 2));
-    for (char& c : reason) c = c >= ' ' && c <= '~' ? c : '?';  // it quotes the file, which may be binary
-    return Error{.where = origin, .value = line_and_column(text, e.byte), .rule = "is not valid JSON: " + reason};
+    for (char& c : reason)
+      c = c >= ' ' && c <= '~' ? c : '?';  // it quotes the file, which may be binary
+    return Error{.where = origin,
+                 .value = line_and_column(text, e.byte),
+                 .rule = "is not valid JSON: " + reason};
   } catch (const Json::exception& e) {
     return Error{.where = origin, .rule = std::string("is not usable JSON: ") + e.what()};
   }
@@ -103,7 +107,8 @@ void ObjectReader::fail(const std::string& key,
                         const std::string& rule,
                         const std::string& remedy) {
   if (error_) return;
-  error_ = Error{.where = pointer_to(key), .field = key, .value = value, .rule = rule, .remedy = remedy};
+  error_ =
+      Error{.where = pointer_to(key), .field = key, .value = value, .rule = rule, .remedy = remedy};
 }
 
 const Json* ObjectReader::find(const std::string& key, bool required) {
@@ -120,7 +125,8 @@ const Json* ObjectReader::find(const std::string& key, bool required) {
 /// "bandwidth" where "bandwidth_GBps" is wanted: the quantity was written without its unit.
 bool ObjectReader::fail_without_unit(const std::string& wanted) {
   for (const auto& [key, value] : object_.items()) {
-    const bool bare = wanted.size() > key.size() + 1 && wanted.starts_with(key) && wanted[key.size()] == '_';
+    const bool bare =
+        wanted.size() > key.size() + 1 && wanted.starts_with(key) && wanted[key.size()] == '_';
     if (!bare || !value.is_number() || known_.contains(key)) continue;
     fail(key, short_dump(value), "is a quantity without a unit", "write \"" + wanted + "\"");
     return true;
@@ -139,7 +145,9 @@ int64_t ObjectReader::integer(const std::string& key, Range range) {
   if (!whole) {
     fail(key, short_dump(*v), "must be a whole number");
   } else if (!(x >= range.min && x <= range.max)) {
-    fail(key, short_dump(*v), fmt::format("must be from {} to {}", number_text(range.min), number_text(range.max)));
+    fail(key,
+         short_dump(*v),
+         fmt::format("must be from {} to {}", number_text(range.min), number_text(range.max)));
   } else {
     return v->is_number_integer() ? v->get<int64_t>() : static_cast<int64_t>(x);
   }
@@ -159,7 +167,9 @@ double ObjectReader::number(const std::string& key, Range range) {
   }
   const double x = v->get<double>();
   if (!(x >= range.min && x <= range.max)) {
-    fail(key, short_dump(*v), fmt::format("must be from {} to {}", number_text(range.min), number_text(range.max)));
+    fail(key,
+         short_dump(*v),
+         fmt::format("must be from {} to {}", number_text(range.min), number_text(range.max)));
     return range.min;
   }
   return x;
@@ -207,10 +217,14 @@ std::vector<int> ObjectReader::integers_or_empty(const std::string& key, Range r
     return out;
   }
   for (const Json& item : *v) {
-    const bool good = item.is_number_integer() && item.get<double>() >= range.min && item.get<double>() <= range.max;
+    const bool good = item.is_number_integer() && item.get<double>() >= range.min &&
+                      item.get<double>() <= range.max;
     if (!good) {
-      fail(key, short_dump(item), fmt::format("must hold whole numbers from {} to {}", number_text(range.min),
-                                              number_text(range.max)));
+      fail(key,
+           short_dump(item),
+           fmt::format("must hold whole numbers from {} to {}",
+                       number_text(range.min),
+                       number_text(range.max)));
       return {};
     }
     out.push_back(item.get<int>());
@@ -246,7 +260,10 @@ std::string ObjectReader::choice(const std::string& key,
   const std::string word = text_or(key, fallback);
   if (std::find(allowed.begin(), allowed.end(), word) == allowed.end()) {
     const auto near = nearest_word(word, allowed);
-    fail(key, '"' + word + '"', "must be one of " + join(allowed), near ? "did you mean " + *near + "?" : "");
+    fail(key,
+         '"' + word + '"',
+         "must be one of " + join(allowed),
+         near ? "did you mean " + *near + "?" : "");
     return allowed.front();
   }
   return word;
@@ -261,7 +278,9 @@ Result<Ok> ObjectReader::finish(bool reject_unknown) {
         if (fail_without_unit(k)) break;
       }
       const auto near = nearest_word(key, known);
-      fail(key, short_dump(value), "is not a known key",
+      fail(key,
+           short_dump(value),
+           "is not a known key",
            near ? "did you mean \"" + *near + "\"?" : "known keys: " + join(known));
       break;
     }

@@ -1,7 +1,7 @@
 // Strict reading of our own JSON documents: every key is known, every quantity carries its unit.
 //
-// For .cpp files only (nlohmann/json.hpp is heavy and stays out of public headers). Errors name the file, the
-// JSON pointer, the value and the rule; syntax errors name line and column.
+// For .cpp files only (nlohmann/json.hpp is heavy and stays out of public headers). Errors name the
+// file, the JSON pointer, the value and the rule; syntax errors name line and column.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,8 @@ using Json = nlohmann::json;
 /// Reads a whole file. Errors: missing, unreadable, a directory.
 [[nodiscard]] Result<std::string> read_text_file(const std::string& path);
 
-/// Writes `text` to `path` through a temporary file and a rename, so that no reader sees half a document.
+/// Writes `text` to `path` through a temporary file and a rename, so that no reader sees half a
+/// document.
 [[nodiscard]] Result<Ok> write_text_file(const std::string& path, std::string_view text);
 
 /// Parses JSON. `origin` names the document in messages, e.g. its path.
@@ -37,11 +38,12 @@ inline constexpr Range kPositiveCount{1, 1e15};
 inline constexpr Range kPositiveQuantity{1e-12, 1e24};
 inline constexpr Range kNonNegative{0, 1e24};
 
-/// Reads the members of one JSON object. The first error is kept and returned by finish(); after it every read
-/// returns a default, so that a document is read as one straight list of fields.
+/// Reads the members of one JSON object. The first error is kept and returned by finish(); after it
+/// every read returns a default, so that a document is read as one straight list of fields.
 class ObjectReader {
  public:
-  /// `origin` is the document's name, `pointer` the JSON pointer of `object` inside it ("" for the root).
+  /// `origin` is the document's name, `pointer` the JSON pointer of `object` inside it ("" for the
+  /// root).
   ObjectReader(const Json& object, std::string origin, std::string pointer = "");
 
   [[nodiscard]] bool has(const std::string& key);
@@ -59,15 +61,21 @@ class ObjectReader {
   /// The array under `key`, or an empty array (and an error when `required`).
   const Json& array(const std::string& key, bool required = true);
   /// One of `allowed`; the error lists them.
-  std::string choice(const std::string& key, const std::vector<std::string>& allowed, const std::string& fallback);
+  std::string choice(const std::string& key,
+                     const std::vector<std::string>& allowed,
+                     const std::string& fallback);
 
   /// Marks `key` as known without reading it (e.g. "source" notes).
   void ignore(const std::string& key) { known_.insert(key); }
-  void fail(const std::string& key, const std::string& value, const std::string& rule, const std::string& remedy = "");
+  void fail(const std::string& key,
+            const std::string& value,
+            const std::string& rule,
+            const std::string& remedy = "");
   [[nodiscard]] std::string pointer_to(const std::string& key) const;
   [[nodiscard]] const std::string& origin() const { return origin_; }
 
-  /// The first error; with `reject_unknown`, a key that nobody read is one (its nearest known key is the remedy).
+  /// The first error; with `reject_unknown`, a key that nobody read is one (its nearest known key
+  /// is the remedy).
   [[nodiscard]] Result<Ok> finish(bool reject_unknown = true);
 
  private:

@@ -12,7 +12,8 @@
 
 namespace meshwright {
 
-/// How a failed command ends; the numbers are the process's exit status (the command-line contract).
+/// How a failed command ends; the numbers are the process's exit status (the command-line
+/// contract).
 enum class ErrorCode {
   kNegative = 1,       ///< The answer is no: nothing fits, parity or fidelity fails.
   kBadInput = 2,       ///< The user gave something that cannot be used.
@@ -80,11 +81,11 @@ struct Ok {};
 #define MW_CONCAT(a, b) MW_CONCAT_INNER(a, b)
 
 /// Evaluates `expr` (a Result); on error returns the error from the enclosing function.
-#define MW_RETURN_IF_ERROR(expr)                       \
-  do {                                                 \
-    if (auto mw_result = (expr); !mw_result) {         \
-      return mw_result.error();                        \
-    }                                                  \
+#define MW_RETURN_IF_ERROR(expr)               \
+  do {                                         \
+    if (auto mw_result = (expr); !mw_result) { \
+      return mw_result.error();                \
+    }                                          \
   } while (false)
 
 /// MW_ASSIGN_OR_RETURN(auto x, f()): assigns the value, or returns the error.

@@ -19,7 +19,8 @@ std::vector<std::string> split(const std::string& text, char separator) {
   }
 }
 
-std::optional<std::string> nearest_word(const std::string& word, const std::vector<std::string>& choices) {
+std::optional<std::string> nearest_word(const std::string& word,
+                                        const std::vector<std::string>& choices) {
   constexpr size_t kTelling = 3;  // letters of an unfinished word: "a100" of "a100-80g"
   for (const std::string& choice : choices) {
     if (word.size() >= kTelling && choice.starts_with(word)) return choice;
@@ -46,7 +47,9 @@ std::optional<std::string> nearest_word(const std::string& word, const std::vect
   return best;
 }
 
-std::string join(const std::vector<std::string>& words) { return fmt::format("{}", fmt::join(words, ", ")); }
+std::string join(const std::vector<std::string>& words) {
+  return fmt::format("{}", fmt::join(words, ", "));
+}
 
 std::string show(Seconds t) {
   const double s = std::abs(t.v);

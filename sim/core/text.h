@@ -14,8 +14,10 @@ namespace meshwright {
 /// "a, b, c".
 [[nodiscard]] std::string join(const std::vector<std::string>& words);
 
-/// The entry of `choices` that begins with `word`, or is closest to it by edit distance and near enough to be a slip.
-[[nodiscard]] std::optional<std::string> nearest_word(const std::string& word, const std::vector<std::string>& choices);
+/// The entry of `choices` that begins with `word`, or is closest to it by edit distance and near
+/// enough to be a slip.
+[[nodiscard]] std::optional<std::string> nearest_word(const std::string& word,
+                                                      const std::vector<std::string>& choices);
 
 /// For people: "1.23 s", "45.6 ms", "7.89 us".
 [[nodiscard]] std::string show(Seconds t);

@@ -1,7 +1,7 @@
 // Physical quantities as types over double: adding bytes to seconds does not compile.
 //
-// Double, not int64: 6 x 1e12 parameters x 4e6 tokens = 2.4e19 FLOP exceeds int64, while integers up to
-// 2^53 (9 PB) stay exact, so per-rank byte counts are exact. GB = 1e9 and GiB = 2^30, always.
+// Double, not int64: 6 x 1e12 parameters x 4e6 tokens = 2.4e19 FLOP exceeds int64, while integers
+// up to 2^53 (9 PB) stay exact, so per-rank byte counts are exact. GB = 1e9 and GiB = 2^30, always.
 #pragma once
 
 #include <compare>

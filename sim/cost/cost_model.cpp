@@ -13,13 +13,16 @@
 namespace meshwright {
 namespace {
 
-/// Host time of a layer's backward over its forward's, fitted on eager frameworks (published small-model steps).
+/// Host time of a layer's backward over its forward's, fitted on eager frameworks (published
+/// small-model steps).
 constexpr double kHostBackward = 4.0;
-/// Bytes read and written per parameter by fused AdamW: p, g, m, v in; p, m, v out (FP32), or with a BF16 copy.
+/// Bytes read and written per parameter by fused AdamW: p, g, m, v in; p, m, v out (FP32), or with
+/// a BF16 copy.
 constexpr double kAdamBytesFp32 = 28.0;
 constexpr double kAdamBytesBf16 = 34.0;
 
-/// A calibration of one rank measures no collectives; the data sheet of the machine then prices them.
+/// A calibration of one rank measures no collectives; the data sheet of the machine then prices
+/// them.
 bool measures(const Calibration& calibration, CommOp op) {
   const auto& fits = calibration.collectives;
   return std::any_of(fits.begin(), fits.end(), [&](const CollectiveFit& f) { return f.op == op; });
@@ -37,8 +40,8 @@ GroupShape group_shape(const Mesh& mesh, const ClusterSpec& cluster, GroupKind k
   const std::vector<int> ranks = mesh.group(kind, 0);
   shape.num_ranks = static_cast<int>(ranks.size());
   const int node = ranks.front() / cluster.devices_per_node;
-  shape.ranks_per_node = static_cast<int>(
-      std::count_if(ranks.begin(), ranks.end(), [&](int r) { return r / cluster.devices_per_node == node; }));
+  shape.ranks_per_node = static_cast<int>(std::count_if(
+      ranks.begin(), ranks.end(), [&](int r) { return r / cluster.devices_per_node == node; }));
   return shape;
 }
 
@@ -49,7 +52,9 @@ FlopPerSecond CostModel::peak(Precision precision) const {
   if (calibration_) {
     double best = 0;
     for (const MatmulSample& s : calibration_->matmul) {
-      best = std::max(best, 2.0 * static_cast<double>(s.m) * static_cast<double>(s.n) * static_cast<double>(s.k) / s.seconds);
+      best = std::max(best,
+                      2.0 * static_cast<double>(s.m) * static_cast<double>(s.n) *
+                          static_cast<double>(s.k) / s.seconds);
     }
     return FlopPerSecond{best};
   }
@@ -58,7 +63,8 @@ FlopPerSecond CostModel::peak(Precision precision) const {
 
 Seconds CostModel::matmul_time(const Operator& op, Precision precision) const {
   if (op.flop.v <= 0) return Seconds{};
-  if (calibration_) return op.flop / sampled_matmul_rate(calibration_->matmul, op.kind, op.m, op.n, op.k);
+  if (calibration_)
+    return op.flop / sampled_matmul_rate(calibration_->matmul, op.kind, op.m, op.n, op.k);
   const DeviceSpec& d = cluster_.device;
   const Seconds bytes = op.bytes / BytesPerSecond{d.memory_bandwidth.v * d.memory_fraction};
   return std::max(tiled_matmul_time(d, peak(precision), op.m, op.n, op.k), bytes) + d.launch;
@@ -89,20 +95,27 @@ Seconds CostModel::attention_time(const Operator& op, Precision precision) const
 Seconds CostModel::stream_time(const Operator& op) const {
   if (calibration_) {
     const auto& fits = calibration_->stream;
-    auto fit = std::find_if(fits.begin(), fits.end(), [&](const StreamFit& f) { return f.kind == op.kind; });
+    auto fit = std::find_if(
+        fits.begin(), fits.end(), [&](const StreamFit& f) { return f.kind == op.kind; });
     // An operator that was not measured moves bytes like an addition.
-    if (fit == fits.end()) fit = std::find_if(fits.begin(), fits.end(), [](const StreamFit& f) { return f.kind == OpKind::kAdd; });
+    if (fit == fits.end())
+      fit = std::find_if(
+          fits.begin(), fits.end(), [](const StreamFit& f) { return f.kind == OpKind::kAdd; });
     MW_CHECK(fit != fits.end(), "a calibration without additions");
     return Seconds{fit->overhead_s + op.bytes.v / fit->bytes_per_s};
   }
   const DeviceSpec& d = cluster_.device;
-  return (op.bytes + op.workspace) / BytesPerSecond{d.memory_bandwidth.v * d.memory_fraction} + d.launch;
+  return (op.bytes + op.workspace) / BytesPerSecond{d.memory_bandwidth.v * d.memory_fraction} +
+         d.launch;
 }
 
-Seconds CostModel::operator_time(const Operator& op, Precision precision, const GroupShape& tp) const {
+Seconds CostModel::operator_time(const Operator& op,
+                                 Precision precision,
+                                 const GroupShape& tp) const {
   if (is_collective(op.kind)) return collective_time(comm_op(op.kind), op.bytes, tp);
   if (is_linear(op.kind)) return matmul_time(op, precision);
-  if (op.kind == OpKind::kAttention || op.kind == OpKind::kAttentionBackward) return attention_time(op, precision);
+  if (op.kind == OpKind::kAttention || op.kind == OpKind::kAttentionBackward)
+    return attention_time(op, precision);
   return stream_time(op);
 }
 
@@ -110,8 +123,8 @@ Seconds CostModel::collective_time(CommOp op, Bytes payload, const GroupShape& s
   if (shape.num_ranks <= 1) return Seconds{};
   if (calibration_ && measures(*calibration_, op)) {
     const Seconds measured = measured_collective_time(*calibration_, op, payload, shape.num_ranks);
-    // Taken with the whole group at work: where ranks outnumber cores, the sharing that the event loop will add
-    // again is taken out, so that what is left is the work of one rank.
+    // Taken with the whole group at work: where ranks outnumber cores, the sharing that the event
+    // loop will add again is taken out, so that what is left is the work of one rank.
     const double crowding = static_cast<double>(shape.num_ranks) / calibration_->cores;
     return crowding > 1 ? measured / (crowding * calibration_->oversubscription) : measured;
   }
@@ -141,7 +154,8 @@ ListCost CostModel::list_time(const std::vector<OperatorStep>& steps,
 Seconds CostModel::optimizer_time(double parameters, Precision precision) const {
   if (calibration_) return Seconds{parameters / calibration_->adamw_params_per_s};
   const DeviceSpec& d = cluster_.device;
-  const double bytes = parameters * (precision == Precision::kFp32 ? kAdamBytesFp32 : kAdamBytesBf16);
+  const double bytes =
+      parameters * (precision == Precision::kFp32 ? kAdamBytesFp32 : kAdamBytesBf16);
   return Bytes{bytes} / BytesPerSecond{d.memory_bandwidth.v * d.memory_fraction} + d.launch;
 }
 
@@ -156,7 +170,8 @@ Seconds CostModel::host_per_action() const {
 }
 
 std::string CostModel::provenance() const {
-  if (calibration_) return fmt::format("calibration {} of {}", calibration_->id, calibration_->date);
+  if (calibration_)
+    return fmt::format("calibration {} of {}", calibration_->id, calibration_->date);
   return fmt::format("data sheet of {}, fitted efficiencies", cluster_.device.name);
 }
 

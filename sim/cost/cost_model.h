@@ -1,16 +1,19 @@
 // CostModel: how long operators, collectives and host work take on one cluster.
 //
-// Reads: ClusterSpec, and a Calibration where there is one. Feeds: the simulator. Each figure says where it comes
-// from: `fitted` (published measurements, in models/hardware), or `measured` (this machine's calibration).
+// Reads: ClusterSpec, and a Calibration where there is one. Feeds: the simulator. Each figure says
+// where it comes from: `fitted` (published measurements, in models/hardware), or `measured` (this
+// machine's calibration).
 //
-// Data sheet: a matmul takes max(tiles, bytes), where ceil(M/tm) ceil(N/tn) tiles are dealt to the compute units in
-// waves, at a fitted fraction of peak; attention and elementwise operators run at a fraction of peak and of memory
-// bandwidth; a ring collective takes base + steps * alpha + its share of bytes / bandwidth. Host time to issue a
-// layer hides behind the device, and shows where it is longer.
-// Calibration: matmul rate by inverse-distance weighting over the measured shapes in log space, the rest by its own
-// measured line. Host time adds, since a CPU rank issues and computes on one core.
+// Data sheet: a matmul takes max(tiles, bytes), where ceil(M/tm) ceil(N/tn) tiles are dealt to the
+// compute units in waves, at a fitted fraction of peak; attention and elementwise operators run at
+// a fraction of peak and of memory bandwidth; a ring collective takes base + steps * alpha + its
+// share of bytes / bandwidth. Host time to issue a layer hides behind the device, and shows where
+// it is longer. Calibration: matmul rate by inverse-distance weighting over the measured shapes in
+// log space, the rest by its own measured line. Host time adds, since a CPU rank issues and
+// computes on one core.
 //
-// Ignored: overlap slowing compute down, congestion between groups, protocol switches of small messages.
+// Ignored: overlap slowing compute down, congestion between groups, protocol switches of small
+// messages.
 #pragma once
 
 #include <memory>
@@ -46,7 +49,9 @@ class CostModel {
  public:
   CostModel(const ClusterSpec& cluster, std::shared_ptr<const Calibration> calibration);
 
-  [[nodiscard]] Seconds operator_time(const Operator& op, Precision precision, const GroupShape& tp) const;
+  [[nodiscard]] Seconds operator_time(const Operator& op,
+                                      Precision precision,
+                                      const GroupShape& tp) const;
   /// `payload` is the full tensor. One rank costs zero.
   [[nodiscard]] Seconds collective_time(CommOp op, Bytes payload, const GroupShape& shape) const;
   [[nodiscard]] ListCost list_time(const std::vector<OperatorStep>& steps,
@@ -68,7 +73,9 @@ class CostModel {
   /// Of the data sheet; on a calibrated machine the best measured matmul rate of one rank.
   [[nodiscard]] FlopPerSecond peak(Precision precision) const;
   /// Slow-down beyond fair sharing when ranks outnumber cores.
-  [[nodiscard]] double oversubscription() const { return calibration_ ? calibration_->oversubscription : 1.0; }
+  [[nodiscard]] double oversubscription() const {
+    return calibration_ ? calibration_->oversubscription : 1.0;
+  }
 
  private:
   [[nodiscard]] Seconds matmul_time(const Operator& op, Precision precision) const;

@@ -1,4 +1,5 @@
-// Opening a token file for a model: the checks that run does before it starts ranks, and each rank again.
+// Opening a token file for a model: the checks that run does before it starts ranks, and each rank
+// again.
 #pragma once
 
 #include <string>

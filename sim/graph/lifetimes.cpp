@@ -18,8 +18,11 @@ BufferSet mentioned(const std::vector<Operator>& ops) {
   return set;
 }
 
-/// Walks `ops` with `live` buffers; buffers in `keep` outlive the list, all others end at their last mention.
-std::vector<OperatorStep> walk(const std::vector<Operator>& ops, BufferSet& live, const BufferSet& keep) {
+/// Walks `ops` with `live` buffers; buffers in `keep` outlive the list, all others end at their
+/// last mention.
+std::vector<OperatorStep> walk(const std::vector<Operator>& ops,
+                               BufferSet& live,
+                               const BufferSet& keep) {
   std::vector<OperatorStep> steps;
   for (size_t i = 0; i < ops.size(); ++i) {
     OperatorStep step{.op = ops[i], .allocates = {}, .releases = {}};
@@ -27,7 +30,8 @@ std::vector<OperatorStep> walk(const std::vector<Operator>& ops, BufferSet& live
       if (live.insert(b).second) step.allocates.push_back(b);
     }
     BufferSet here = mentioned({ops[i]});
-    const BufferSet later = mentioned(std::vector<Operator>(ops.begin() + static_cast<long>(i) + 1, ops.end()));
+    const BufferSet later =
+        mentioned(std::vector<Operator>(ops.begin() + static_cast<long>(i) + 1, ops.end()));
     for (const BufferId b : here) {
       MW_CHECK(live.contains(b), "an operator reads a buffer that nobody wrote");
       if (keep.contains(b) || later.contains(b)) continue;
@@ -43,7 +47,8 @@ std::vector<OperatorStep> walk(const std::vector<Operator>& ops, BufferSet& live
 std::vector<Operator> live_operators(const std::vector<Operator>& forward, BufferSet needed) {
   std::vector<Operator> kept;
   for (auto op = forward.rbegin(); op != forward.rend(); ++op) {
-    const bool used = std::any_of(op->outputs.begin(), op->outputs.end(), [&](BufferId b) { return needed.contains(b); });
+    const bool used = std::any_of(
+        op->outputs.begin(), op->outputs.end(), [&](BufferId b) { return needed.contains(b); });
     if (!used) continue;
     needed.insert(op->inputs.begin(), op->inputs.end());
     kept.push_back(*op);
@@ -74,7 +79,8 @@ void assign_lifetimes(BlockGraph& block,
     block.recompute = walk(live_operators(forward, read_back), live, read_back);
   }
   if (block.kind != BlockKind::kHead) live.insert(block.grad);  // handed over by the block after
-  const BufferSet keep_grad = block.kind == BlockKind::kEmbedding ? BufferSet{} : BufferSet{block.grad};
+  const BufferSet keep_grad =
+      block.kind == BlockKind::kEmbedding ? BufferSet{} : BufferSet{block.grad};
   block.backward = walk(backward, live, keep_grad);
   live.erase(block.grad);
   MW_CHECK(live.empty(), "a buffer outlives its block");

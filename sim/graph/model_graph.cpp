@@ -9,8 +9,9 @@
 namespace meshwright {
 namespace {
 
-// Shape letters: T tokens of a micro-batch, TL tokens of a sequence-parallel shard, D model width, N/K query and
-// key/value heads of this rank, H head width, F feed-forward width of this rank, V vocabulary rows of this rank.
+// Shape letters: T tokens of a micro-batch, TL tokens of a sequence-parallel shard, D model width,
+// N/K query and key/value heads of this rank, H head width, F feed-forward width of this rank, V
+// vocabulary rows of this rank.
 struct Shapes {
   int64_t T, TL, D, N, K, H, F, V, S;
   bool tp, sp, bias, cpu;
@@ -26,7 +27,9 @@ class BlockBuilder {
     block_.buffers.push_back({name, std::move(shape), dtype});
     return static_cast<BufferId>(block_.buffers.size()) - 1;
   }
-  BufferId act(const char* name, int64_t rows, int64_t cols) { return buffer(name, {rows, cols}, s_.act); }
+  BufferId act(const char* name, int64_t rows, int64_t cols) {
+    return buffer(name, {rows, cols}, s_.act);
+  }
   BufferId vec(const char* name, int64_t n) { return buffer(name, {n}, DType::kFloat32); }
 
   BlockGraph& block() { return block_; }
@@ -37,7 +40,10 @@ class BlockBuilder {
   void to_backward() { ops_ = &backward_; }
 
   /// An operator that moves `bytes_of` its buffers once each.
-  void simple(OpKind kind, std::vector<BufferId> in, std::vector<BufferId> out, ParamSlot p = ParamSlot::kNone) {
+  void simple(OpKind kind,
+              std::vector<BufferId> in,
+              std::vector<BufferId> out,
+              ParamSlot p = ParamSlot::kNone) {
     Operator op{.kind = kind, .inputs = std::move(in), .outputs = std::move(out), .param = p};
     for (const BufferId b : op.inputs) op.bytes += size(b);
     for (const BufferId b : op.outputs) op.bytes += size(b);
@@ -57,7 +63,8 @@ class BlockBuilder {
     matmul(OpKind::kLinearBackwardWeight, {dy, x}, {}, p, cols(dy), cols(x), rows(x));
   }
 
-  /// y [T, D] partial over tp -> whole (all-reduce) or own token shard (reduce-scatter into `shard`).
+  /// y [T, D] partial over tp -> whole (all-reduce) or own token shard (reduce-scatter into
+  /// `shard`).
   BufferId sum_partial(BufferId y, BufferId shard) {
     if (!s_.tp) return y;
     if (!s_.sp) {
@@ -86,7 +93,8 @@ class BlockBuilder {
     last().n = s_.H;
     last().workspace = attention_workspace(false);
   }
-  void attention_backward(BufferId dout, BufferId qkv, BufferId out, BufferId lse, std::vector<BufferId> dqkv) {
+  void attention_backward(
+      BufferId dout, BufferId qkv, BufferId out, BufferId lse, std::vector<BufferId> dqkv) {
     simple(OpKind::kAttentionBackward, {dout, qkv, out, lse}, std::move(dqkv));
     last().m = s_.S;
     last().n = s_.H;
@@ -95,13 +103,23 @@ class BlockBuilder {
   }
 
  private:
-  [[nodiscard]] int64_t rows(BufferId b) const { return block_.buffers[static_cast<size_t>(b)].shape[0]; }
-  [[nodiscard]] int64_t cols(BufferId b) const { return block_.buffers[static_cast<size_t>(b)].shape[1]; }
+  [[nodiscard]] int64_t rows(BufferId b) const {
+    return block_.buffers[static_cast<size_t>(b)].shape[0];
+  }
+  [[nodiscard]] int64_t cols(BufferId b) const {
+    return block_.buffers[static_cast<size_t>(b)].shape[1];
+  }
   [[nodiscard]] Bytes size(BufferId b) const {
     return Bytes{static_cast<double>(block_.buffers[static_cast<size_t>(b)].bytes())};
   }
 
-  void matmul(OpKind kind, std::vector<BufferId> in, std::vector<BufferId> out, ParamSlot p, int64_t m, int64_t n, int64_t k) {
+  void matmul(OpKind kind,
+              std::vector<BufferId> in,
+              std::vector<BufferId> out,
+              ParamSlot p,
+              int64_t m,
+              int64_t n,
+              int64_t k) {
     simple(kind, std::move(in), std::move(out), p);
     Operator& op = last();
     op.m = m;
@@ -109,16 +127,19 @@ class BlockBuilder {
     op.k = k;
     op.flop = Flop{2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k)};
     // The weight, or its FP32 gradient read and written.
-    const double other = kind == OpKind::kLinearBackwardWeight ? 8.0 * static_cast<double>(m) * static_cast<double>(n)
-                                                               : static_cast<double>(size_of(s_.act)) * static_cast<double>(n) * static_cast<double>(k);
+    const double other = kind == OpKind::kLinearBackwardWeight
+                             ? 8.0 * static_cast<double>(m) * static_cast<double>(n)
+                             : static_cast<double>(size_of(s_.act)) * static_cast<double>(n) *
+                                   static_cast<double>(k);
     op.bytes += Bytes{other};
   }
   [[nodiscard]] Flop attention_flop(double per_pair) const {
     const auto t = static_cast<double>(s_.T);
-    return Flop{per_pair / 2.0 * t * static_cast<double>(s_.S) * static_cast<double>(s_.N * s_.H)};  // causal half
+    return Flop{per_pair / 2.0 * t * static_cast<double>(s_.S) *
+                static_cast<double>(s_.N * s_.H)};  // causal half
   }
-  /// Scratch of the kernels: ATen's CPU flash kernel keeps per-thread tiles (one thread here); the CUDA backward
-  /// keeps an FP32 accumulator of dq.
+  /// Scratch of the kernels: ATen's CPU flash kernel keeps per-thread tiles (one thread here); the
+  /// CUDA backward keeps an FP32 accumulator of dq.
   [[nodiscard]] Bytes attention_workspace(bool backward) const {
     if (!s_.cpu) return Bytes{backward ? 4.0 * static_cast<double>(s_.T * s_.N * s_.H) : 0.0};
     const int64_t q_tile = std::min<int64_t>(s_.S, s_.S >= 768 ? 256 : s_.S >= 192 ? 64 : 32);
@@ -153,7 +174,8 @@ BlockGraph embedding_block(const Shapes& s) {
 BlockGraph decoder_block(const Shapes& s, bool recompute) {
   BlockBuilder b(BlockKind::kDecoder, s);
   const int64_t qkv_width = (s.N + 2 * s.K) * s.H;
-  // A buffer that only sequence parallelism needs: the whole of a token-sharded tensor, or the shard of a whole one.
+  // A buffer that only sequence parallelism needs: the whole of a token-sharded tensor, or the
+  // shard of a whole one.
   const auto whole = [&](const char* name) { return s.sp ? b.act(name, s.T, s.D) : -1; };
   const auto shard = [&](const char* name) { return s.sp ? b.act(name, s.TL, s.D) : -1; };
 
@@ -207,7 +229,10 @@ BlockGraph decoder_block(const Shapes& s, bool recompute) {
   b.simple(OpKind::kSwiGluBackward, {dact}, {gate_up});
   b.linear_backward_input(gate_up, dnorm2, ParamSlot::kGateUp);
   b.linear_backward_weight(gate_up, b.gathered(norm2, whole("ffn_norm_again")), ParamSlot::kGateUp);
-  b.simple(OpKind::kRmsNormBackward, {b.sum_partial(dnorm2, shard("dffn_norm_shard")), mid, norm2_in_rstd}, {grad}, ParamSlot::kFfnNorm);
+  b.simple(OpKind::kRmsNormBackward,
+           {b.sum_partial(dnorm2, shard("dffn_norm_shard")), mid, norm2_in_rstd},
+           {grad},
+           ParamSlot::kFfnNorm);
   const BufferId g1 = b.gathered(grad, whole("grad_whole_attn"));
   b.linear_backward_input(g1, datt, ParamSlot::kAttnOut);
   b.linear_backward_weight(g1, att, ParamSlot::kAttnOut);
@@ -216,7 +241,10 @@ BlockGraph decoder_block(const Shapes& s, bool recompute) {
   if (s.bias) b.simple(OpKind::kBiasBackward, {qkv}, {}, ParamSlot::kQkvBias);
   b.linear_backward_input(qkv, dnorm1, ParamSlot::kQkv);
   b.linear_backward_weight(qkv, b.gathered(norm1, whole("attn_norm_again")), ParamSlot::kQkv);
-  b.simple(OpKind::kRmsNormBackward, {b.sum_partial(dnorm1, shard("dattn_norm_shard")), x, rstd1}, {grad}, ParamSlot::kAttnNorm);
+  b.simple(OpKind::kRmsNormBackward,
+           {b.sum_partial(dnorm1, shard("dattn_norm_shard")), x, rstd1},
+           {grad},
+           ParamSlot::kAttnNorm);
   return b.finish(recompute);
 }
 
@@ -236,7 +264,8 @@ BlockGraph head_block(const Shapes& s) {
   b.linear(b.gathered(norm, s.sp ? b.act("norm_whole", s.T, s.D) : -1), logits, ParamSlot::kLmHead);
   b.simple(OpKind::kLoadLabels, {}, {labels});
   b.simple(OpKind::kLogitMax, {logits}, {row_max});
-  if (s.tp) b.collective(OpKind::kAllReduceMax, {}, {row_max}, Bytes{4.0 * static_cast<double>(s.T)});
+  if (s.tp)
+    b.collective(OpKind::kAllReduceMax, {}, {row_max}, Bytes{4.0 * static_cast<double>(s.T)});
   b.simple(OpKind::kLogitSum, {row_max, labels}, {logits, stats});
   if (s.tp) b.collective(OpKind::kAllReduce, {}, {stats}, Bytes{8.0 * static_cast<double>(s.T)});
   b.simple(OpKind::kCrossEntropy, {stats, labels}, {logits});
@@ -246,7 +275,8 @@ BlockGraph head_block(const Shapes& s) {
   b.to_backward();
   const BufferId dnorm = b.act("dnorm", s.T, s.D);
   b.linear_backward_input(logits, dnorm, ParamSlot::kLmHead);
-  b.linear_backward_weight(logits, b.gathered(norm, s.sp ? b.act("norm_again", s.T, s.D) : -1), ParamSlot::kLmHead);
+  b.linear_backward_weight(
+      logits, b.gathered(norm, s.sp ? b.act("norm_again", s.T, s.D) : -1), ParamSlot::kLmHead);
   const BufferId dn = b.sum_partial(dnorm, s.sp ? b.act("dnorm_shard", s.TL, s.D) : -1);
   b.simple(OpKind::kZero, {}, {grad});
   b.simple(OpKind::kRmsNormBackward, {dn, x, rstd}, {grad}, ParamSlot::kFinalNorm);
@@ -255,7 +285,9 @@ BlockGraph head_block(const Shapes& s) {
 
 }  // namespace
 
-const BlockGraph& ModelGraph::block(int index, int num_blocks) const { return of(block_kind(index, num_blocks)); }
+const BlockGraph& ModelGraph::block(int index, int num_blocks) const {
+  return of(block_kind(index, num_blocks));
+}
 
 BlockKind block_kind(int index, int num_blocks) {
   if (index == 0) return BlockKind::kEmbedding;
@@ -301,7 +333,8 @@ Flop model_flop_per_token(const ModelSpec& m, int64_t seq_len) {
       weights += static_cast<double>(t.numel());
     }
   }
-  const double attention = static_cast<double>(m.num_layers * m.num_heads * m.head_dim) * static_cast<double>(seq_len);
+  const double attention =
+      static_cast<double>(m.num_layers * m.num_heads * m.head_dim) * static_cast<double>(seq_len);
   return Flop{6.0 * weights + 6.0 * attention};
 }
 

@@ -1,9 +1,9 @@
 // ModelGraph: the model as operator lists, per block, for one rank's shard of one micro-batch.
 //
-// Reads: a Plan and a tensor-parallel position. Feeds: sim/memory (buffer lifetimes), sim/cost (operator figures) and
-// exec (which walks the same lists). Declared once: saved tensors are exactly those a backward operator reads, and
-// lifetimes are derived, not written by hand. In a block the gradient of its output becomes, in place, the gradient
-// of its input.
+// Reads: a Plan and a tensor-parallel position. Feeds: sim/memory (buffer lifetimes), sim/cost
+// (operator figures) and exec (which walks the same lists). Declared once: saved tensors are
+// exactly those a backward operator reads, and lifetimes are derived, not written by hand. In a
+// block the gradient of its output becomes, in place, the gradient of its input.
 //
 // Not modelled: dropout, non-flash attention, packed documents.
 #pragma once
@@ -32,7 +32,8 @@ struct BlockGraph {
 
 struct ModelGraph {
   BlockGraph blocks[kNumBlockKinds];
-  /// Local query and key/value heads, head width and sequence length: what rope and attention need to read qkv.
+  /// Local query and key/value heads, head width and sequence length: what rope and attention need
+  /// to read qkv.
   int64_t num_heads = 0;
   int64_t num_kv_heads = 0;
   int64_t head_dim = 0;
@@ -40,17 +41,21 @@ struct ModelGraph {
   int64_t vocab_begin = 0;  ///< First vocabulary row of this shard.
   int64_t vocab_rows = 0;
 
-  [[nodiscard]] const BlockGraph& of(BlockKind kind) const { return blocks[static_cast<int>(kind)]; }
+  [[nodiscard]] const BlockGraph& of(BlockKind kind) const {
+    return blocks[static_cast<int>(kind)];
+  }
   [[nodiscard]] const BlockGraph& block(int index, int num_blocks) const;
 };
 
 [[nodiscard]] BlockKind block_kind(int index, int num_blocks);
 
-/// The lists for tensor-parallel position `tp_index` (its vocabulary and feed-forward shards may be shorter).
+/// The lists for tensor-parallel position `tp_index` (its vocabulary and feed-forward shards may be
+/// shorter).
 [[nodiscard]] ModelGraph build_model_graph(const Plan& plan, int tp_index);
 
-/// Model FLOP of one token, forward and backward without recompute: 6 per matmul weight, plus attention
-/// 6 * L * N * H * S (causal; arXiv:2104.04473's 12 L D S counts the full square). The embedding is a lookup.
+/// Model FLOP of one token, forward and backward without recompute: 6 per matmul weight, plus
+/// attention 6 * L * N * H * S (causal; arXiv:2104.04473's 12 L D S counts the full square). The
+/// embedding is a lookup.
 [[nodiscard]] Flop model_flop_per_token(const ModelSpec& model, int64_t seq_len);
 
 }  // namespace meshwright

@@ -4,11 +4,32 @@
 namespace meshwright {
 
 std::string_view to_string(OpKind kind) {
-  static constexpr std::string_view kNames[] = {
-      "load_ids", "load_labels", "embedding", "embedding_backward", "zero", "rmsnorm", "rmsnorm_backward", "linear",
-      "linear_backward_input", "linear_backward_weight", "add_bias", "bias_backward", "rope", "rope_backward",
-      "attention", "attention_backward", "swiglu", "swiglu_backward", "add", "logit_max", "logit_sum",
-      "cross_entropy", "all_reduce", "all_reduce_max", "all_gather", "reduce_scatter"};
+  static constexpr std::string_view kNames[] = {"load_ids",
+                                                "load_labels",
+                                                "embedding",
+                                                "embedding_backward",
+                                                "zero",
+                                                "rmsnorm",
+                                                "rmsnorm_backward",
+                                                "linear",
+                                                "linear_backward_input",
+                                                "linear_backward_weight",
+                                                "add_bias",
+                                                "bias_backward",
+                                                "rope",
+                                                "rope_backward",
+                                                "attention",
+                                                "attention_backward",
+                                                "swiglu",
+                                                "swiglu_backward",
+                                                "add",
+                                                "logit_max",
+                                                "logit_sum",
+                                                "cross_entropy",
+                                                "all_reduce",
+                                                "all_reduce_max",
+                                                "all_gather",
+                                                "reduce_scatter"};
   return kNames[static_cast<int>(kind)];
 }
 

@@ -1,8 +1,8 @@
 // Operators and buffers: the vocabulary in which a model is written down once.
 //
-// The cost model reads an operator's figures, the memory replay its buffers, and exec has one function per OpKind. A
-// new operator is one enumerator here, one line where a block lists it, one price (sim/cost) and one function
-// (exec/model).
+// The cost model reads an operator's figures, the memory replay its buffers, and exec has one
+// function per OpKind. A new operator is one enumerator here, one line where a block lists it, one
+// price (sim/cost) and one function (exec/model).
 #pragma once
 
 #include <cstdint>
@@ -36,18 +36,19 @@ enum class OpKind : uint8_t {
   kSwiGluBackward,        ///< gate_up (becomes its gradient), dact
   kAdd,                   ///< y += x
   kLogitMax,              ///< logits -> row_max [T]
-  kLogitSum,              ///< logits (become exponentials), row_max, labels -> stats [2, T]: sum, target logit
-  kCrossEntropy,          ///< logits (become their gradient), stats, labels; adds to the step's loss
-  kAllReduce,             ///< in place, over the tensor-parallel group
-  kAllReduceMax,          ///< in place
-  kAllGather,             ///< x [T/t, D] -> y [T, D]
-  kReduceScatter,         ///< x [T, D] (clobbered) -> y [T/t, D]
+  kLogitSum,  ///< logits (become exponentials), row_max, labels -> stats [2, T]: sum, target logit
+  kCrossEntropy,   ///< logits (become their gradient), stats, labels; adds to the step's loss
+  kAllReduce,      ///< in place, over the tensor-parallel group
+  kAllReduceMax,   ///< in place
+  kAllGather,      ///< x [T/t, D] -> y [T, D]
+  kReduceScatter,  ///< x [T, D] (clobbered) -> y [T/t, D]
 };
 
 [[nodiscard]] std::string_view to_string(OpKind kind);
 [[nodiscard]] constexpr bool is_collective(OpKind k) { return k >= OpKind::kAllReduce; }
 [[nodiscard]] constexpr bool is_linear(OpKind k) {
-  return k == OpKind::kLinear || k == OpKind::kLinearBackwardInput || k == OpKind::kLinearBackwardWeight;
+  return k == OpKind::kLinear || k == OpKind::kLinearBackwardInput ||
+         k == OpKind::kLinearBackwardWeight;
 }
 
 /// The packed parameters of a block: what one operator reads as one matrix.
@@ -81,10 +82,10 @@ struct Operator {
   std::vector<BufferId> inputs;
   std::vector<BufferId> outputs;  ///< Allocated when not alive; otherwise written in place.
   ParamSlot param = ParamSlot::kNone;
-  int64_t m = 0, n = 0, k = 0;    ///< Of a matmul: [m, k] x [k, n]. Attention: m = S, n = H.
-  Flop flop;                      ///< Multiply and add count as two.
-  Bytes bytes;                    ///< Read and written, for memory-bound operators; payload, for collectives.
-  Bytes workspace;                ///< Allocated and freed inside the operator.
+  int64_t m = 0, n = 0, k = 0;  ///< Of a matmul: [m, k] x [k, n]. Attention: m = S, n = H.
+  Flop flop;                    ///< Multiply and add count as two.
+  Bytes bytes;      ///< Read and written, for memory-bound operators; payload, for collectives.
+  Bytes workspace;  ///< Allocated and freed inside the operator.
 };
 
 /// An operator with the buffers that come alive before it and die after it.

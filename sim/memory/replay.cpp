@@ -8,7 +8,9 @@ namespace {
 
 ListFootprint walk(const BlockGraph& block, const std::vector<OperatorStep>& steps) {
   ListFootprint f;
-  const auto bytes = [&](BufferId b) { return static_cast<double>(block.buffers[static_cast<size_t>(b)].bytes()); };
+  const auto bytes = [&](BufferId b) {
+    return static_cast<double>(block.buffers[static_cast<size_t>(b)].bytes());
+  };
   for (const OperatorStep& step : steps) {
     for (const BufferId b : step.allocates) f.delta += bytes(b);
     f.peak = std::max(f.peak, f.delta + step.op.workspace.v);
@@ -61,8 +63,10 @@ MemoryProfile resident_memory(const Plan& plan, const RankPlacement& placement) 
   };
   set(MemoryTerm::kWeights, padded * static_cast<double>(size_of(activation_dtype(l.precision))));
   set(MemoryTerm::kGradients, padded * 4.0);
-  set(MemoryTerm::kOptimizer, padded / shards * (fp32 ? 8.0 : 12.0));  // m, v and, unless FP32, the master copy
-  set(MemoryTerm::kOther, 4.0 * static_cast<double>(plan.workload().seq_len * plan.model().head_dim));  // cos, sin
+  set(MemoryTerm::kOptimizer,
+      padded / shards * (fp32 ? 8.0 : 12.0));  // m, v and, unless FP32, the master copy
+  set(MemoryTerm::kOther,
+      4.0 * static_cast<double>(plan.workload().seq_len * plan.model().head_dim));  // cos, sin
   return p;
 }
 
@@ -72,7 +76,9 @@ MemoryProfile replay_stage(const Plan& plan,
                            MemoryProfile resident) {
   Replay replay;
   const int blocks = num_blocks(plan.model());
-  const auto of = [&](int block) -> const BlockFootprints& { return f.blocks[static_cast<int>(block_kind(block, blocks))]; };
+  const auto of = [&](int block) -> const BlockFootprints& {
+    return f.blocks[static_cast<int>(block_kind(block, blocks))];
+  };
   bool pending[2] = {false, false};
   for (const Action& a : actions) {
     switch (a.kind) {

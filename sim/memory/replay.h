@@ -1,9 +1,10 @@
 // Memory of one rank, by replaying the lifetimes of its Program's tensors.
 //
-// Reads: operator lists (what is allocated and released at each operator), the step's program (in which order), the
-// placement table (what is resident). Feeds: the verdict "fits", StepReport::memory. Counts requested bytes: exact
-// for the CPU executor on one thread (tests hold it to 0 bytes); allocator rounding, fragmentation and the device
-// context are not in it (DeviceSpec::reserved is set aside for them).
+// Reads: operator lists (what is allocated and released at each operator), the step's program (in
+// which order), the placement table (what is resident). Feeds: the verdict "fits",
+// StepReport::memory. Counts requested bytes: exact for the CPU executor on one thread (tests hold
+// it to 0 bytes); allocator rounding, fragmentation and the device context are not in it
+// (DeviceSpec::reserved is set aside for them).
 #pragma once
 
 #include <array>

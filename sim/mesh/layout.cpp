@@ -10,15 +10,27 @@
 namespace meshwright {
 namespace {
 
-Error bad_pin(const std::string& field, const std::string& value, std::string rule, std::string remedy = "") {
-  return Error{.where = "--layout", .field = field, .value = value, .rule = std::move(rule), .remedy = std::move(remedy)};
+Error bad_pin(const std::string& field,
+              const std::string& value,
+              std::string rule,
+              std::string remedy = "") {
+  return Error{.where = "--layout",
+               .field = field,
+               .value = value,
+               .rule = std::move(rule),
+               .remedy = std::move(remedy)};
 }
 
-Result<int64_t> parse_degree(const std::string& flag, const std::string& field, const std::string& value, int64_t min) {
+Result<int64_t> parse_degree(const std::string& flag,
+                             const std::string& field,
+                             const std::string& value,
+                             int64_t min) {
   int64_t x = 0;
   const auto [end, ec] = std::from_chars(value.data(), value.data() + value.size(), x);
   if (ec != std::errc{} || end != value.data() + value.size() || x < min || x > 1000000) {
-    Error e = bad_pin(field, value.empty() ? "(nothing)" : value, fmt::format("must be a whole number from {} to 1000000", min));
+    Error e = bad_pin(field,
+                      value.empty() ? "(nothing)" : value,
+                      fmt::format("must be a whole number from {} to 1000000", min));
     e.where = flag;
     return e;
   }
@@ -39,11 +51,13 @@ std::string summary(const Layout& l) {
   if (l.zero_stage > 0) text += fmt::format(" zero{}", l.zero_stage);
   if (l.pp > 1) text += fmt::format(" {}", to_string(l.schedule));
   if (l.recompute != Recompute::kNone) text += " recompute";
-  if (l.pp > 1 && l.stages != balanced_stages([&] {
-        int64_t sum = 0;
-        for (const int s : l.stages) sum += s;
-        return sum;
-      }(), l.pp)) {
+  if (l.pp > 1 && l.stages != balanced_stages(
+                                  [&] {
+                                    int64_t sum = 0;
+                                    for (const int s : l.stages) sum += s;
+                                    return sum;
+                                  }(),
+                                  l.pp)) {
     text += fmt::format(" stages {}", fmt::join(l.stages, "+"));
   }
   return text;
@@ -58,9 +72,21 @@ std::vector<int> balanced_stages(int64_t num_layers, int pp) {
   return stages;
 }
 
-Result<LayoutPins> parse_layout_pins(const std::string& layout_flag, const std::string& stages_flag) {
-  static const std::vector<std::string> kAxes = {"dp", "dp_replicate", "dp_shard", "tp", "sp", "cp", "pp", "ep",
-                                                 "virtual_stages", "micro_batch", "zero_stage", "recompute", "schedule"};
+Result<LayoutPins> parse_layout_pins(const std::string& layout_flag,
+                                     const std::string& stages_flag) {
+  static const std::vector<std::string> kAxes = {"dp",
+                                                 "dp_replicate",
+                                                 "dp_shard",
+                                                 "tp",
+                                                 "sp",
+                                                 "cp",
+                                                 "pp",
+                                                 "ep",
+                                                 "virtual_stages",
+                                                 "micro_batch",
+                                                 "zero_stage",
+                                                 "recompute",
+                                                 "schedule"};
   LayoutPins pins;
   for (const std::string& item : split(layout_flag, ',')) {
     if (item.empty()) continue;
@@ -91,9 +117,13 @@ Result<LayoutPins> parse_layout_pins(const std::string& layout_flag, const std::
                                                             : nullptr;
       if (slot == nullptr) {
         const auto near = nearest_word(axis, kAxes);
-        return bad_pin(axis, value, "is not an axis of a layout", near ? "did you mean " + *near + "?" : "axes: " + join(kAxes));
+        return bad_pin(axis,
+                       value,
+                       "is not an axis of a layout",
+                       near ? "did you mean " + *near + "?" : "axes: " + join(kAxes));
       }
-      MW_ASSIGN_OR_RETURN(const int64_t degree, parse_degree("--layout", axis, value, axis == "zero_stage" ? 0 : 1));
+      MW_ASSIGN_OR_RETURN(const int64_t degree,
+                          parse_degree("--layout", axis, value, axis == "zero_stage" ? 0 : 1));
       *slot = static_cast<int>(degree);
     }
   }

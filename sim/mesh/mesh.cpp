@@ -21,7 +21,8 @@ MeshCoord Mesh::coord(int rank) const {
 }
 
 int Mesh::rank(const MeshCoord& c) const {
-  return (((c.pp * dp_replicate_ + c.dp_replicate) * dp_shard_ + c.dp_shard) * cp_ + c.cp) * tp_ + c.tp;
+  return (((c.pp * dp_replicate_ + c.dp_replicate) * dp_shard_ + c.dp_shard) * cp_ + c.cp) * tp_ +
+         c.tp;
 }
 
 int Mesh::dp_index(int rank) const {
@@ -32,7 +33,7 @@ int Mesh::dp_index(int rank) const {
 std::vector<int> Mesh::group(GroupKind kind, int of_rank) const {
   const MeshCoord c = coord(of_rank);
   std::vector<int> ranks;
-  auto along = [&](int degree, int MeshCoord::* axis) {
+  auto along = [&](int degree, int MeshCoord::*axis) {
     for (int i = 0; i < degree; ++i) {
       MeshCoord other = c;
       other.*axis = i;

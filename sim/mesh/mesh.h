@@ -1,6 +1,8 @@
-// Mesh: which rank stands where. Axes from outermost to innermost: pp, dp_replicate, dp_shard, cp, tp.
+// Mesh: which rank stands where. Axes from outermost to innermost: pp, dp_replicate, dp_shard, cp,
+// tp.
 //
-// tp is innermost so that a tensor-parallel group lies inside a node; pp is outermost because it talks least.
+// tp is innermost so that a tensor-parallel group lies inside a node; pp is outermost because it
+// talks least.
 #pragma once
 
 #include <vector>

@@ -1,7 +1,9 @@
-// How one dimension is dealt out: contiguous parts of ceil(n / parts), the last ones shorter or empty.
+// How one dimension is dealt out: contiguous parts of ceil(n / parts), the last ones shorter or
+// empty.
 //
-// The same rule shards vocabulary, feed-forward width and flat optimizer state, so that part 0 is always a largest
-// one and nothing is padded: every element belongs to exactly one part (an empty part is legal).
+// The same rule shards vocabulary, feed-forward width and flat optimizer state, so that part 0 is
+// always a largest one and nothing is padded: every element belongs to exactly one part (an empty
+// part is legal).
 #pragma once
 
 #include <algorithm>

@@ -22,7 +22,7 @@ ModelSpec small_model(const char* name) {
   m.num_layers = 4;
   m.num_heads = 8;
   m.num_kv_heads = 8;
-  m.head_dim = 8;     // not d_model / num_heads
+  m.head_dim = 8;  // not d_model / num_heads
   m.max_seq_len = 64;
   return m;
 }
@@ -63,7 +63,10 @@ ClusterSpec local_cluster(int ranks) {
   c.device.peak_bf16 = c.device.peak_fp32 = FlopPerSecond{1e11};
   c.device.memory_bandwidth = BytesPerSecond{1e10};
   c.device.memory = Bytes{kEnoughMemory};
-  c.intra_node = {.bandwidth = BytesPerSecond{1e9}, .efficiency = 1, .alpha = Seconds{1e-4}, .base = Seconds{1e-4}};
+  c.intra_node = {.bandwidth = BytesPerSecond{1e9},
+                  .efficiency = 1,
+                  .alpha = Seconds{1e-4},
+                  .base = Seconds{1e-4}};
   c.shared_cores = 2;
   return c;
 }
@@ -83,8 +86,10 @@ std::shared_ptr<const Problem> small_problem(const ModelSpec& model, int ranks) 
 /// Adds the case; its layout must be legal.
 void add(std::vector<Plan>& out, const ModelSpec& model, Layout layout) {
   layout.precision = Precision::kFp32;
-  const auto outcome = validate(small_problem(model, static_cast<int>(layout.world_size())), layout);
-  MW_CHECK(outcome.plan.has_value(), outcome.violations.empty() ? "" : to_string(outcome.violations.front()));
+  const auto outcome =
+      validate(small_problem(model, static_cast<int>(layout.world_size())), layout);
+  MW_CHECK(outcome.plan.has_value(),
+           outcome.violations.empty() ? "" : to_string(outcome.violations.front()));
   out.push_back(*outcome.plan);
 }
 
@@ -125,8 +130,23 @@ std::vector<Plan> slice_suite() {
   add(s, dense(), {.tp = 8, .micro_batch = 2});
   add(s, biased(), {.tp = 8, .sp = true, .micro_batch = 1});
   add(s, tied(), {.dp_replicate = 2, .tp = 2, .pp = 2, .micro_batch = 1});
-  add(s, biased(), {.dp_shard = 2, .tp = 2, .sp = true, .pp = 2, .micro_batch = 1, .zero_stage = 1, .recompute = kFull});
-  add(s, tied(), {.dp_replicate = 2, .dp_shard = 2, .pp = 2, .micro_batch = 1, .zero_stage = 1, .schedule = kGpipe});
+  add(s,
+      biased(),
+      {.dp_shard = 2,
+       .tp = 2,
+       .sp = true,
+       .pp = 2,
+       .micro_batch = 1,
+       .zero_stage = 1,
+       .recompute = kFull});
+  add(s,
+      tied(),
+      {.dp_replicate = 2,
+       .dp_shard = 2,
+       .pp = 2,
+       .micro_batch = 1,
+       .zero_stage = 1,
+       .schedule = kGpipe});
   add(s, grouped(), {.tp = 4, .sp = true, .pp = 2, .micro_batch = 2, .stages = {3, 1}});
   return s;
 }
@@ -160,7 +180,8 @@ std::vector<Plan> random_suite(int count, uint64_t seed) {
 
 Result<PlanCase> parity_case_of(const Plan& plan) {
   constexpr int64_t kFewParameters = 20'000'000;
-  if (plan.cluster().is_local() && plan.world_size() <= kMaxRanks && parameter_count(plan.model()) <= kFewParameters &&
+  if (plan.cluster().is_local() && plan.world_size() <= kMaxRanks &&
+      parameter_count(plan.model()) <= kFewParameters &&
       plan.layout().precision == Precision::kFp32) {
     return PlanCase{plan, false};
   }
@@ -174,9 +195,12 @@ Result<PlanCase> parity_case_of(const Plan& plan) {
   l.micro_batch = 1;
   l.precision = Precision::kFp32;
   l.stages.clear();
-  ModelSpec m = plan.model().qkv_bias ? biased() : plan.model().tied_embeddings ? tied() : grouped();
+  ModelSpec m = plan.model().qkv_bias          ? biased()
+                : plan.model().tied_embeddings ? tied()
+                                               : grouped();
   m.tied_embeddings = plan.model().tied_embeddings;
-  m.num_kv_heads = plan.model().num_kv_heads == plan.model().num_heads ? m.num_heads : m.num_kv_heads;
+  m.num_kv_heads =
+      plan.model().num_kv_heads == plan.model().num_heads ? m.num_heads : m.num_kv_heads;
   m.name = plan.model().name + " at reduced width";
   const auto outcome = validate(small_problem(m, static_cast<int>(l.world_size())), l);
   if (!outcome.plan) return outcome.violations.front();

@@ -1,7 +1,8 @@
 // Plan: the decision. A model on a cluster for a workload in one layout, checked once.
 //
-// Only validate() makes a Plan, so nothing downstream re-checks what a person wrote. Everything else derives from it:
-// the Program (sim/schedule), memory and time (sim/simulator), and what a worker executes (exec/worker).
+// Only validate() makes a Plan, so nothing downstream re-checks what a person wrote. Everything
+// else derives from it: the Program (sim/schedule), memory and time (sim/simulator), and what a
+// worker executes (exec/worker).
 #pragma once
 
 #include <memory>
@@ -43,7 +44,8 @@ class Plan {
   [[nodiscard]] int stage_of_block(int block) const;
 
  private:
-  friend struct ValidationOutcome validate(std::shared_ptr<const Problem> problem, const Layout& layout);
+  friend struct ValidationOutcome validate(std::shared_ptr<const Problem> problem,
+                                           const Layout& layout);
   Plan(std::shared_ptr<const Problem> problem, Layout layout)
       : problem_(std::move(problem)), layout_(std::move(layout)) {}
 
@@ -51,14 +53,17 @@ class Plan {
   Layout layout_;
 };
 
-/// A plan, or every rule the layout breaks: each with a JSON pointer, the rule and the nearest legal choice.
+/// A plan, or every rule the layout breaks: each with a JSON pointer, the rule and the nearest
+/// legal choice.
 struct ValidationOutcome {
   std::optional<Plan> plan;
   std::vector<Error> violations;
 };
 
-/// Checks `layout` against the model, the cluster and the workload. An empty `layout.stages` is filled with
-/// balanced_stages(). Whether the plan fits in memory is not a rule but an answer: see simulate().
-[[nodiscard]] ValidationOutcome validate(std::shared_ptr<const Problem> problem, const Layout& layout);
+/// Checks `layout` against the model, the cluster and the workload. An empty `layout.stages` is
+/// filled with balanced_stages(). Whether the plan fits in memory is not a rule but an answer: see
+/// simulate().
+[[nodiscard]] ValidationOutcome validate(std::shared_ptr<const Problem> problem,
+                                         const Layout& layout);
 
 }  // namespace meshwright

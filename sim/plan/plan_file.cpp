@@ -29,10 +29,18 @@ const char* family_name(ModelFamily f) {
 
 /// The model as the Hugging Face config it came from, so that one parser reads both.
 Json model_to_json(const ModelSpec& m) {
-  Json json = {{"name", m.name}, {"model_type", family_name(m.family)}, {"vocab_size", m.vocab_size},
-               {"hidden_size", m.d_model}, {"intermediate_size", m.d_ff}, {"num_hidden_layers", m.num_layers},
-               {"num_attention_heads", m.num_heads}, {"num_key_value_heads", m.num_kv_heads}, {"head_dim", m.head_dim},
-               {"max_position_embeddings", m.max_seq_len}, {"rope_theta", m.rope_theta}, {"rms_norm_eps", m.norm_eps},
+  Json json = {{"name", m.name},
+               {"model_type", family_name(m.family)},
+               {"vocab_size", m.vocab_size},
+               {"hidden_size", m.d_model},
+               {"intermediate_size", m.d_ff},
+               {"num_hidden_layers", m.num_layers},
+               {"num_attention_heads", m.num_heads},
+               {"num_key_value_heads", m.num_kv_heads},
+               {"head_dim", m.head_dim},
+               {"max_position_embeddings", m.max_seq_len},
+               {"rope_theta", m.rope_theta},
+               {"rms_norm_eps", m.norm_eps},
                {"tie_word_embeddings", m.tied_embeddings}};
   if (m.sliding_window) {
     json["sliding_window"] = *m.sliding_window;
@@ -42,30 +50,45 @@ Json model_to_json(const ModelSpec& m) {
 }
 
 Json link_to_json(const LinkSpec& l) {
-  return {{"bandwidth_GBps", l.bandwidth.v / kGiga}, {"efficiency", l.efficiency}, {"alpha_us", l.alpha.v / kMicro},
+  return {{"bandwidth_GBps", l.bandwidth.v / kGiga},
+          {"efficiency", l.efficiency},
+          {"alpha_us", l.alpha.v / kMicro},
           {"base_us", l.base.v / kMicro}};
 }
 
 /// In the form of a document of models/hardware, plus what load_cluster() adds.
 Json cluster_to_json(const ClusterSpec& c) {
   const DeviceSpec& d = c.device;
-  Json json = {{"name", c.name}, {"device", d.name}, {"kind", d.kind == DeviceKind::kCpu ? "cpu" : "gpu"},
-               {"num_devices", c.num_devices}, {"devices_per_node", c.devices_per_node},
-               {"peak_bf16_TFLOPs", d.peak_bf16.v / kTera}, {"peak_fp32_TFLOPs", d.peak_fp32.v / kTera},
-               {"memory_bandwidth_GBps", d.memory_bandwidth.v / kGiga}, {"memory_bytes", d.memory.v},
-               {"reserved_bytes", d.reserved.v}, {"num_sms", d.num_sms}, {"matmul_fraction", d.matmul_fraction},
+  Json json = {{"name", c.name},
+               {"device", d.name},
+               {"kind", d.kind == DeviceKind::kCpu ? "cpu" : "gpu"},
+               {"num_devices", c.num_devices},
+               {"devices_per_node", c.devices_per_node},
+               {"peak_bf16_TFLOPs", d.peak_bf16.v / kTera},
+               {"peak_fp32_TFLOPs", d.peak_fp32.v / kTera},
+               {"memory_bandwidth_GBps", d.memory_bandwidth.v / kGiga},
+               {"memory_bytes", d.memory.v},
+               {"reserved_bytes", d.reserved.v},
+               {"num_sms", d.num_sms},
+               {"matmul_fraction", d.matmul_fraction},
                {"attention_forward_fraction", d.attention_forward_fraction},
-               {"attention_backward_fraction", d.attention_backward_fraction}, {"memory_fraction", d.memory_fraction},
-               {"launch_us", d.launch.v / kMicro}, {"host_per_layer_us", d.host_per_layer.v / kMicro},
+               {"attention_backward_fraction", d.attention_backward_fraction},
+               {"memory_fraction", d.memory_fraction},
+               {"launch_us", d.launch.v / kMicro},
+               {"host_per_layer_us", d.host_per_layer.v / kMicro},
                {"host_per_micro_batch_us", d.host_per_micro_batch.v / kMicro},
-               {"scale_slowdown_per_doubling", c.scale_slowdown_per_doubling}, {"intra_node", link_to_json(c.intra_node)}};
+               {"scale_slowdown_per_doubling", c.scale_slowdown_per_doubling},
+               {"intra_node", link_to_json(c.intra_node)}};
   if (c.inter_node.bandwidth.v > 0) json["inter_node"] = link_to_json(c.inter_node);
   if (c.shared_cores) json["shared_cores"] = *c.shared_cores;
   if (c.price_usd_per_device_hour) json["price_usd_per_device_hour"] = *c.price_usd_per_device_hour;
   return json;
 }
 
-LinkSpec link_from_json(const Json& json, const std::string& origin, const std::string& pointer, std::optional<Error>& error) {
+LinkSpec link_from_json(const Json& json,
+                        const std::string& origin,
+                        const std::string& pointer,
+                        std::optional<Error>& error) {
   ObjectReader r(json, origin, pointer);
   LinkSpec l;
   l.bandwidth = BytesPerSecond{r.number("bandwidth_GBps", kPositiveQuantity) * kGiga};
@@ -100,8 +123,11 @@ Result<ClusterSpec> cluster_from_json(const Json& json, const std::string& origi
   d.host_per_micro_batch = Seconds{r.number("host_per_micro_batch_us", kNonNegative) * kMicro};
   c.scale_slowdown_per_doubling = r.number("scale_slowdown_per_doubling", {0, 1});
   std::optional<Error> error;
-  c.intra_node = link_from_json(r.object("intra_node"), origin, "/decision/cluster/intra_node", error);
-  if (r.has("inter_node")) c.inter_node = link_from_json(r.object("inter_node"), origin, "/decision/cluster/inter_node", error);
+  c.intra_node =
+      link_from_json(r.object("intra_node"), origin, "/decision/cluster/intra_node", error);
+  if (r.has("inter_node"))
+    c.inter_node =
+        link_from_json(r.object("inter_node"), origin, "/decision/cluster/inter_node", error);
   if (r.has("shared_cores")) c.shared_cores = static_cast<int>(r.integer("shared_cores", {1, 1e5}));
   c.price_usd_per_device_hour = r.optional_number("price_usd_per_device_hour", kNonNegative);
   MW_RETURN_IF_ERROR(r.finish());
@@ -110,11 +136,19 @@ Result<ClusterSpec> cluster_from_json(const Json& json, const std::string& origi
 }
 
 Json workload_to_json(const Workload& w) {
-  Json json = {{"name", w.name}, {"kind", w.kind == WorkloadKind::kSft ? "sft" : "pretrain"}, {"seq_len", w.seq_len},
-               {"global_batch_sequences", w.global_batch}, {"precision", to_string(w.precision)},
-               {"learning_rate", w.optimizer.learning_rate}, {"warmup_steps", w.optimizer.warmup_steps},
-               {"beta1", w.optimizer.beta1}, {"beta2", w.optimizer.beta2}, {"eps", w.optimizer.eps},
-               {"weight_decay", w.optimizer.weight_decay}, {"max_grad_norm", w.optimizer.max_grad_norm}, {"seed", w.seed}};
+  Json json = {{"name", w.name},
+               {"kind", w.kind == WorkloadKind::kSft ? "sft" : "pretrain"},
+               {"seq_len", w.seq_len},
+               {"global_batch_sequences", w.global_batch},
+               {"precision", to_string(w.precision)},
+               {"learning_rate", w.optimizer.learning_rate},
+               {"warmup_steps", w.optimizer.warmup_steps},
+               {"beta1", w.optimizer.beta1},
+               {"beta2", w.optimizer.beta2},
+               {"eps", w.optimizer.eps},
+               {"weight_decay", w.optimizer.weight_decay},
+               {"max_grad_norm", w.optimizer.max_grad_norm},
+               {"seed", w.seed}};
   if (w.tokens) json["tokens"] = *w.tokens;
   return json;
 }
@@ -123,13 +157,19 @@ Result<Workload> workload_from_json(const Json& json, const std::string& origin)
   ObjectReader r(json, origin, "/decision/workload");
   Workload w;
   w.name = r.text("name");
-  w.kind = r.choice("kind", {"pretrain", "sft"}, "") == "sft" ? WorkloadKind::kSft : WorkloadKind::kPretrain;
+  w.kind = r.choice("kind", {"pretrain", "sft"}, "") == "sft" ? WorkloadKind::kSft
+                                                              : WorkloadKind::kPretrain;
   w.seq_len = r.integer("seq_len", {1, 1e9});
   w.global_batch = r.integer("global_batch_sequences", {1, 1e12});
-  w.precision = r.choice("precision", {"fp32", "bf16"}, "") == "fp32" ? Precision::kFp32 : Precision::kBf16;
-  w.optimizer = {.learning_rate = r.number("learning_rate", {0, 10}), .warmup_steps = r.integer("warmup_steps", {0, 1e9}),
-                 .beta1 = r.number("beta1", {0, 1}), .beta2 = r.number("beta2", {0, 1}), .eps = r.number("eps", {0, 1}),
-                 .weight_decay = r.number("weight_decay", {0, 10}), .max_grad_norm = r.number("max_grad_norm", {0, 1e9})};
+  w.precision =
+      r.choice("precision", {"fp32", "bf16"}, "") == "fp32" ? Precision::kFp32 : Precision::kBf16;
+  w.optimizer = {.learning_rate = r.number("learning_rate", {0, 10}),
+                 .warmup_steps = r.integer("warmup_steps", {0, 1e9}),
+                 .beta1 = r.number("beta1", {0, 1}),
+                 .beta2 = r.number("beta2", {0, 1}),
+                 .eps = r.number("eps", {0, 1}),
+                 .weight_decay = r.number("weight_decay", {0, 10}),
+                 .max_grad_norm = r.number("max_grad_norm", {0, 1e9})};
   w.seed = static_cast<uint64_t>(r.integer("seed", {0, 9e15}));
   w.tokens = r.optional_number("tokens", {1, 1e18});
   MW_RETURN_IF_ERROR(r.finish());
@@ -143,21 +183,34 @@ Json decision_to_json(const Plan& plan) {
           {"layout", layout_to_json(plan)}};
 }
 
-/// nlohmann's objects are sorted by key and its doubles print shortest-exact, so the dump is canonical.
+/// nlohmann's objects are sorted by key and its doubles print shortest-exact, so the dump is
+/// canonical.
 std::string hash_of(const Json& decision) { return hex(fnv1a(decision.dump())); }
 
 }  // namespace
 
 Json layout_to_json(const Plan& plan) {
   const Layout& l = plan.layout();
-  return {{"dp_replicate", l.dp_replicate}, {"dp_shard", l.dp_shard}, {"tp", l.tp}, {"sp", l.sp}, {"cp", l.cp},
-          {"pp", l.pp}, {"ep", l.ep}, {"virtual_stages", l.virtual_stages}, {"micro_batch", l.micro_batch},
-          {"num_micro_batches", plan.num_micro_batches()}, {"zero_stage", l.zero_stage},
-          {"recompute", to_string(l.recompute)}, {"schedule", to_string(l.schedule)},
-          {"precision", to_string(l.precision)}, {"stages", l.stages}};
+  return {{"dp_replicate", l.dp_replicate},
+          {"dp_shard", l.dp_shard},
+          {"tp", l.tp},
+          {"sp", l.sp},
+          {"cp", l.cp},
+          {"pp", l.pp},
+          {"ep", l.ep},
+          {"virtual_stages", l.virtual_stages},
+          {"micro_batch", l.micro_batch},
+          {"num_micro_batches", plan.num_micro_batches()},
+          {"zero_stage", l.zero_stage},
+          {"recompute", to_string(l.recompute)},
+          {"schedule", to_string(l.schedule)},
+          {"precision", to_string(l.precision)},
+          {"stages", l.stages}};
 }
 
-Result<Layout> layout_from_json(const Json& json, const std::string& origin, const std::string& pointer) {
+Result<Layout> layout_from_json(const Json& json,
+                                const std::string& origin,
+                                const std::string& pointer) {
   constexpr Range kDegree{1, 1e6};
   ObjectReader r(json, origin, pointer);
   Layout l;
@@ -173,9 +226,12 @@ Result<Layout> layout_from_json(const Json& json, const std::string& origin, con
   l.micro_batch = r.integer("micro_batch", {1, 1e9});
   r.ignore("num_micro_batches");  // derived: global batch / (dp * micro_batch)
   l.zero_stage = static_cast<int>(r.integer("zero_stage", {0, 3}));
-  l.recompute = r.choice("recompute", {"none", "full"}, "none") == "full" ? Recompute::kFull : Recompute::kNone;
-  l.schedule = r.choice("schedule", {"gpipe", "1f1b"}, "1f1b") == "gpipe" ? ScheduleKind::kGpipe : ScheduleKind::k1f1b;
-  l.precision = r.choice("precision", {"fp32", "bf16"}, "") == "fp32" ? Precision::kFp32 : Precision::kBf16;
+  l.recompute = r.choice("recompute", {"none", "full"}, "none") == "full" ? Recompute::kFull
+                                                                          : Recompute::kNone;
+  l.schedule = r.choice("schedule", {"gpipe", "1f1b"}, "1f1b") == "gpipe" ? ScheduleKind::kGpipe
+                                                                          : ScheduleKind::k1f1b;
+  l.precision =
+      r.choice("precision", {"fp32", "bf16"}, "") == "fp32" ? Precision::kFp32 : Precision::kBf16;
   l.stages = r.integers_or_empty("stages", {0, 1e6});
   MW_RETURN_IF_ERROR(r.finish());
   return l;
@@ -195,7 +251,9 @@ std::string to_json_text(const PlanFile& file) {
   return json.dump(2) + "\n";
 }
 
-Result<Ok> write_plan_file(const std::string& path, const PlanFile& file) { return write_text_file(path, to_json_text(file)); }
+Result<Ok> write_plan_file(const std::string& path, const PlanFile& file) {
+  return write_text_file(path, to_json_text(file));
+}
 
 Result<PlanFile> read_plan_file(const std::string& path) {
   MW_ASSIGN_OR_RETURN(const std::string text, read_text_file(path));
@@ -212,7 +270,8 @@ Result<PlanFile> read_plan_file(const std::string& path) {
     return Error{.where = path + "#/plan_hash",
                  .field = "plan_hash",
                  .value = hash,
-                 .rule = "does not match the decision in the file (" + actual + "): it was edited after planning",
+                 .rule = "does not match the decision in the file (" + actual +
+                         "): it was edited after planning",
                  .remedy = "plan again with the change as flags"};
   }
   ObjectReader d(decision, path, "/decision");
@@ -236,9 +295,12 @@ Result<PlanFile> read_plan_file(const std::string& path) {
     e.where = path + "#/decision" + e.where;
     return e;
   }
-  PlanFile file{.plan = *std::move(outcome.plan), .hash = hash, .predicted = std::nullopt, .provenance = {}};
+  PlanFile file{
+      .plan = *std::move(outcome.plan), .hash = hash, .predicted = std::nullopt, .provenance = {}};
   ObjectReader p(provenance, path, "/provenance");
-  file.provenance = {.tool_version = p.text("tool_version"), .date = p.text("date"), .calibration_id = p.text("calibration_id")};
+  file.provenance = {.tool_version = p.text("tool_version"),
+                     .date = p.text("date"),
+                     .calibration_id = p.text("calibration_id")};
   MW_RETURN_IF_ERROR(p.finish());
   if (has_prediction) {
     MW_ASSIGN_OR_RETURN(file.predicted, report_from_json(predicted, path, "/predicted"));

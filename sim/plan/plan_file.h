@@ -1,7 +1,8 @@
 // PlanFile: a Plan on disk, with the prediction it was chosen for.
 //
-// The decision {model, cluster, workload, layout} is stored whole and hashed over its canonical JSON, so that a file
-// that was edited, or is run with another world size, is refused and not silently run.
+// The decision {model, cluster, workload, layout} is stored whole and hashed over its canonical
+// JSON, so that a file that was edited, or is run with another world size, is refused and not
+// silently run.
 #pragma once
 
 #include <optional>
@@ -31,8 +32,8 @@ struct PlanFile {
 [[nodiscard]] std::string to_json_text(const PlanFile& file);
 [[nodiscard]] Result<Ok> write_plan_file(const std::string& path, const PlanFile& file);
 
-/// Errors: missing file, broken JSON, unknown key, another schema version, a hash that does not match the decision,
-/// a layout that breaks a rule (the first violation).
+/// Errors: missing file, broken JSON, unknown key, another schema version, a hash that does not
+/// match the decision, a layout that breaks a rule (the first violation).
 [[nodiscard]] Result<PlanFile> read_plan_file(const std::string& path);
 
 }  // namespace meshwright

@@ -48,18 +48,25 @@ class Rules {
   template <class T>
   void broken(const char* field, const T& value, std::string rule, std::string remedy = "") {
     const bool of_workload = std::string_view(field) == "seq_len";
-    found_.push_back(Error{.where = fmt::format("/{}/{}", of_workload ? "workload" : "layout", field),
-                           .field = field,
-                           .value = fmt::format("{}", value),
-                           .rule = std::move(rule),
-                           .remedy = std::move(remedy)});
+    found_.push_back(
+        Error{.where = fmt::format("/{}/{}", of_workload ? "workload" : "layout", field),
+              .field = field,
+              .value = fmt::format("{}", value),
+              .rule = std::move(rule),
+              .remedy = std::move(remedy)});
   }
 
   void positive() {
-    const std::pair<const char*, int64_t> degrees[] = {
-        {"dp_replicate", l_.dp_replicate}, {"dp_shard", l_.dp_shard}, {"tp", l_.tp}, {"cp", l_.cp}, {"pp", l_.pp},
-        {"ep", l_.ep}, {"virtual_stages", l_.virtual_stages}, {"micro_batch", l_.micro_batch}};
-    for (const auto& [name, degree] : degrees) if (!(degree >= 1)) broken(name, degree, "must be at least 1");
+    const std::pair<const char*, int64_t> degrees[] = {{"dp_replicate", l_.dp_replicate},
+                                                       {"dp_shard", l_.dp_shard},
+                                                       {"tp", l_.tp},
+                                                       {"cp", l_.cp},
+                                                       {"pp", l_.pp},
+                                                       {"ep", l_.ep},
+                                                       {"virtual_stages", l_.virtual_stages},
+                                                       {"micro_batch", l_.micro_batch}};
+    for (const auto& [name, degree] : degrees)
+      if (!(degree >= 1)) broken(name, degree, "must be at least 1");
   }
 
   void axes() {
@@ -68,20 +75,41 @@ class Rules {
     const double rest = 1.0 * l_.dp_shard * l_.cp * l_.tp * l_.pp;
     const double world = rest * l_.dp_replicate;
     if (world != static_cast<double>(devices)) {
-      const bool divides = rest <= static_cast<double>(devices) && devices % static_cast<int64_t>(rest) == 0;
-      broken("dp_replicate", l_.dp_replicate,
-             fmt::format("pp({}) * dp_replicate({}) * dp_shard({}) * cp({}) * tp({}) = {:.0f} must be the {} devices of the cluster",
-                         l_.pp, l_.dp_replicate, l_.dp_shard, l_.cp, l_.tp, world, devices),
-             divides ? fmt::format("use dp_replicate={}", devices / static_cast<int64_t>(rest))
-                     : fmt::format("lower the other degrees until their product ({:.0f}) divides {}", rest, devices));
+      const bool divides =
+          rest <= static_cast<double>(devices) && devices % static_cast<int64_t>(rest) == 0;
+      broken("dp_replicate",
+             l_.dp_replicate,
+             fmt::format("pp({}) * dp_replicate({}) * dp_shard({}) * cp({}) * tp({}) = {:.0f} must "
+                         "be the {} devices of the cluster",
+                         l_.pp,
+                         l_.dp_replicate,
+                         l_.dp_shard,
+                         l_.cp,
+                         l_.tp,
+                         world,
+                         devices),
+             divides
+                 ? fmt::format("use dp_replicate={}", devices / static_cast<int64_t>(rest))
+                 : fmt::format("lower the other degrees until their product ({:.0f}) divides {}",
+                               rest,
+                               devices));
     }
     if (!(l_.cp == 1)) broken("cp", l_.cp, "context parallelism is not supported", "use cp=1");
     if (!(l_.ep == 1)) broken("ep", l_.ep, "this model has no experts to spread", "use ep=1");
-    if (!(l_.virtual_stages == 1)) broken("virtual_stages", l_.virtual_stages, "interleaved stages are not supported", "use virtual_stages=1");
-    if (!(l_.zero_stage == 0 || l_.zero_stage == 1)) broken("zero_stage", l_.zero_stage, "must be 0 or 1", "use zero_stage=0 or zero_stage=1");
-    if (!(l_.zero_stage != 0 || l_.dp_shard == 1)) broken("dp_shard", l_.dp_shard, "must be 1 with zero_stage=0, which shards nothing",
-            fmt::format("use dp_replicate={} and dp_shard=1, or zero_stage=1", dp()));
-    if (!(l_.zero_stage == 0 || l_.dp_shard > 1)) broken("zero_stage", l_.zero_stage, "needs dp_shard > 1 to shard over", "use zero_stage=0");
+    if (!(l_.virtual_stages == 1))
+      broken("virtual_stages",
+             l_.virtual_stages,
+             "interleaved stages are not supported",
+             "use virtual_stages=1");
+    if (!(l_.zero_stage == 0 || l_.zero_stage == 1))
+      broken("zero_stage", l_.zero_stage, "must be 0 or 1", "use zero_stage=0 or zero_stage=1");
+    if (!(l_.zero_stage != 0 || l_.dp_shard == 1))
+      broken("dp_shard",
+             l_.dp_shard,
+             "must be 1 with zero_stage=0, which shards nothing",
+             fmt::format("use dp_replicate={} and dp_shard=1, or zero_stage=1", dp()));
+    if (!(l_.zero_stage == 0 || l_.dp_shard > 1))
+      broken("zero_stage", l_.zero_stage, "needs dp_shard > 1 to shard over", "use zero_stage=0");
   }
 
   void model() {
@@ -89,59 +117,99 @@ class Rules {
     const auto heads = [&](int64_t tp) {
       return m.num_heads % tp == 0 && (m.num_kv_heads % tp == 0 || tp % m.num_kv_heads == 0);
     };
-    if (!(m.num_heads % l_.tp == 0)) broken("tp", l_.tp, fmt::format("must divide the {} attention heads", m.num_heads),
-            nearest("tp", l_.tp, m.num_heads, heads));
-    else if (!(m.num_kv_heads % l_.tp == 0 || l_.tp % m.num_kv_heads == 0)) broken("tp", l_.tp,
-            fmt::format("must divide the {} key/value heads or be a multiple of them", m.num_kv_heads),
-            nearest("tp", l_.tp, m.num_heads, heads));
-    if (!(!l_.sp || l_.tp > 1)) broken("sp", l_.sp, "sequence parallelism needs tp > 1", "use sp=off");
+    if (!(m.num_heads % l_.tp == 0))
+      broken("tp",
+             l_.tp,
+             fmt::format("must divide the {} attention heads", m.num_heads),
+             nearest("tp", l_.tp, m.num_heads, heads));
+    else if (!(m.num_kv_heads % l_.tp == 0 || l_.tp % m.num_kv_heads == 0))
+      broken("tp",
+             l_.tp,
+             fmt::format("must divide the {} key/value heads or be a multiple of them",
+                         m.num_kv_heads),
+             nearest("tp", l_.tp, m.num_heads, heads));
+    if (!(!l_.sp || l_.tp > 1))
+      broken("sp", l_.sp, "sequence parallelism needs tp > 1", "use sp=off");
     if (l_.sp) {
       const int64_t tokens = l_.micro_batch * p_.workload.seq_len;
-      if (!(tokens % l_.tp == 0)) broken("sp", l_.sp,
-              fmt::format("the {} tokens of a micro-batch must divide by tp ({})", tokens, l_.tp),
-              fmt::format("use sp=off, or a sequence length of {}", (p_.workload.seq_len / l_.tp + 1) * l_.tp));
+      if (!(tokens % l_.tp == 0))
+        broken("sp",
+               l_.sp,
+               fmt::format("the {} tokens of a micro-batch must divide by tp ({})", tokens, l_.tp),
+               fmt::format("use sp=off, or a sequence length of {}",
+                           (p_.workload.seq_len / l_.tp + 1) * l_.tp));
     }
-    if (!(p_.workload.seq_len <= m.max_seq_len)) broken("seq_len", p_.workload.seq_len,
-            fmt::format("exceeds the model's max_position_embeddings ({})", m.max_seq_len),
-            fmt::format("use --seq-len {}", m.max_seq_len));
+    if (!(p_.workload.seq_len <= m.max_seq_len))
+      broken("seq_len",
+             p_.workload.seq_len,
+             fmt::format("exceeds the model's max_position_embeddings ({})", m.max_seq_len),
+             fmt::format("use --seq-len {}", m.max_seq_len));
     if (m.sliding_window) {
-      if (!(p_.workload.seq_len <= *m.sliding_window)) broken("seq_len", p_.workload.seq_len,
-              fmt::format("exceeds the model's sliding window ({}), which is not supported", *m.sliding_window),
-              fmt::format("use --seq-len {}", *m.sliding_window));
+      if (!(p_.workload.seq_len <= *m.sliding_window))
+        broken("seq_len",
+               p_.workload.seq_len,
+               fmt::format("exceeds the model's sliding window ({}), which is not supported",
+                           *m.sliding_window),
+               fmt::format("use --seq-len {}", *m.sliding_window));
     }
   }
 
   void stages() {
     const int64_t layers = p_.model.num_layers;
-    if (!(l_.pp <= layers)) broken("pp", l_.pp, fmt::format("exceeds the {} layers of the model", layers),
-            fmt::format("use pp={}", layers));
+    if (!(l_.pp <= layers))
+      broken("pp",
+             l_.pp,
+             fmt::format("exceeds the {} layers of the model", layers),
+             fmt::format("use pp={}", layers));
     if (l_.stages.empty() || l_.pp > layers) return;
     const int64_t sum = std::accumulate(l_.stages.begin(), l_.stages.end(), int64_t{0});
-    const bool positive = std::all_of(l_.stages.begin(), l_.stages.end(), [](int s) { return s >= 1; });
-    const std::string balanced = fmt::format("use --stages {}", fmt::join(balanced_stages(layers, l_.pp), ","));
-    if (!(static_cast<int>(l_.stages.size()) == l_.pp)) broken("stages", fmt::format("{}", fmt::join(l_.stages, ",")),
-            fmt::format("must have one entry per stage: {} given, pp is {}", l_.stages.size(), l_.pp), balanced);
-    if (!(sum == layers)) broken("stages", fmt::format("{}", fmt::join(l_.stages, ",")),
-            fmt::format("must cover the {} layers exactly once, but sum to {}", layers, sum), balanced);
-    if (!(positive)) broken("stages", fmt::format("{}", fmt::join(l_.stages, ",")), "every stage needs at least one layer", balanced);
+    const bool positive =
+        std::all_of(l_.stages.begin(), l_.stages.end(), [](int s) { return s >= 1; });
+    const std::string balanced =
+        fmt::format("use --stages {}", fmt::join(balanced_stages(layers, l_.pp), ","));
+    if (!(static_cast<int>(l_.stages.size()) == l_.pp))
+      broken(
+          "stages",
+          fmt::format("{}", fmt::join(l_.stages, ",")),
+          fmt::format("must have one entry per stage: {} given, pp is {}", l_.stages.size(), l_.pp),
+          balanced);
+    if (!(sum == layers))
+      broken("stages",
+             fmt::format("{}", fmt::join(l_.stages, ",")),
+             fmt::format("must cover the {} layers exactly once, but sum to {}", layers, sum),
+             balanced);
+    if (!(positive))
+      broken("stages",
+             fmt::format("{}", fmt::join(l_.stages, ",")),
+             "every stage needs at least one layer",
+             balanced);
   }
 
   void batch() {
     const int64_t batch = p_.workload.global_batch;
     if (batch % dp() != 0) {
-      broken("dp_replicate", dp(), fmt::format("data parallelism must divide the global batch of {} sequences", batch),
-              nearest("dp", dp(), std::min<int64_t>(batch, p_.cluster.num_devices), [&](int64_t d) { return batch % d == 0; }));
+      broken("dp_replicate",
+             dp(),
+             fmt::format("data parallelism must divide the global batch of {} sequences", batch),
+             nearest("dp", dp(), std::min<int64_t>(batch, p_.cluster.num_devices), [&](int64_t d) {
+               return batch % d == 0;
+             }));
       return;
     }
     const int64_t own = batch / dp();
-    if (own % l_.micro_batch != 0) broken("micro_batch", l_.micro_batch,
-            fmt::format("must divide the {} sequences of each data-parallel rank", own),
-            nearest("micro_batch", l_.micro_batch, own, [&](int64_t b) { return own % b == 0; }));
+    if (own % l_.micro_batch != 0)
+      broken("micro_batch",
+             l_.micro_batch,
+             fmt::format("must divide the {} sequences of each data-parallel rank", own),
+             nearest("micro_batch", l_.micro_batch, own, [&](int64_t b) { return own % b == 0; }));
   }
 
   void engine() {
-    if (!(!p_.cluster.is_local() || l_.precision == Precision::kFp32)) broken("precision", to_string(l_.precision),
-            "CPU ranks compute in FP32 (a BF16 matmul is hundreds of times slower there)", "use --precision fp32");
+    if (!(!p_.cluster.is_local() || l_.precision == Precision::kFp32))
+      broken("precision",
+             to_string(l_.precision),
+             "CPU ranks compute in FP32 (a BF16 matmul is hundreds of times slower there)",
+             "use --precision fp32");
   }
 
   [[nodiscard]] int64_t dp() const { return int64_t{l_.dp_replicate} * l_.dp_shard; }
@@ -158,7 +226,8 @@ ValidationOutcome validate(std::shared_ptr<const Problem> problem, const Layout&
   outcome.violations = Rules(*problem, layout).check();
   if (!outcome.violations.empty()) return outcome;
   Layout complete = layout;
-  if (complete.stages.empty()) complete.stages = balanced_stages(problem->model.num_layers, layout.pp);
+  if (complete.stages.empty())
+    complete.stages = balanced_stages(problem->model.num_layers, layout.pp);
   outcome.plan = Plan(std::move(problem), std::move(complete));
   return outcome;
 }

@@ -18,7 +18,8 @@ bool allowed(const std::optional<T>& pin, T value) {
   return !pin || *pin == value;
 }
 
-/// Values of an axis that may be pinned: the pin alone (even where no rule allows it, so that the rule is named), else `all`.
+/// Values of an axis that may be pinned: the pin alone (even where no rule allows it, so that the
+/// rule is named), else `all`.
 template <class T>
 std::vector<T> values(const std::optional<T>& pin, std::vector<T> all) {
   return pin ? std::vector<T>{*pin} : all;
@@ -55,8 +56,10 @@ class Enumeration {
     l.virtual_stages = pins_.virtual_stages.value_or(1);
     if (pins_.stages) l.stages = *pins_.stages;
     if (world % model_parallel != 0) {
-      const bool hopeless = (pins_.tp && world % tp != 0) || (pins_.pp && world % pp != 0) || (pins_.tp && pins_.pp);
-      if (!hopeless) return;  // not a factorisation of the cluster, but another value of the free axis may be
+      const bool hopeless =
+          (pins_.tp && world % tp != 0) || (pins_.pp && world % pp != 0) || (pins_.tp && pins_.pp);
+      if (!hopeless)
+        return;  // not a factorisation of the cluster, but another value of the free axis may be
       l.dp_replicate = pins_.dp_replicate.value_or(pins_.dp.value_or(1));
       l.dp_shard = pins_.dp_shard.value_or(1);
       l.zero_stage = pins_.zero_stage.value_or(l.dp_shard > 1 ? 1 : 0);
@@ -76,26 +79,33 @@ class Enumeration {
       if (pins_.dp_replicate && pins_.dp_shard) {
         l.dp_replicate = *pins_.dp_replicate;
         l.dp_shard = *pins_.dp_shard;
-      } else if (!allowed(pins_.dp_replicate, l.dp_replicate) || !allowed(pins_.dp_shard, l.dp_shard)) {
+      } else if (!allowed(pins_.dp_replicate, l.dp_replicate) ||
+                 !allowed(pins_.dp_shard, l.dp_shard)) {
         continue;
       }
-      // ZeRO needs something to shard over, and ZeRO-0 shards nothing: one stage is legal for each factorisation.
+      // ZeRO needs something to shard over, and ZeRO-0 shards nothing: one stage is legal for each
+      // factorisation.
       l.zero_stage = pins_.zero_stage.value_or(l.dp_shard > 1 ? 1 : 0);
       const bool split_pinned = pins_.dp_replicate || pins_.dp_shard;
-      if (pins_.zero_stage && (*pins_.zero_stage > 0) != (l.dp_shard > 1) && dp > 1 && !split_pinned) continue;
+      if (pins_.zero_stage && (*pins_.zero_stage > 0) != (l.dp_shard > 1) && dp > 1 &&
+          !split_pinned)
+        continue;
       schedules(l);
       if (pins_.dp_replicate && pins_.dp_shard) break;
     }
   }
 
   void schedules(Layout l) {
-    for (const bool sp : values(pins_.sp, l.tp > 1 ? std::vector<bool>{false, true} : std::vector<bool>{false})) {
+    for (const bool sp :
+         values(pins_.sp, l.tp > 1 ? std::vector<bool>{false, true} : std::vector<bool>{false})) {
       l.sp = sp;
       const std::vector<ScheduleKind> kinds =
-          l.pp > 1 ? std::vector{ScheduleKind::k1f1b, ScheduleKind::kGpipe} : std::vector{ScheduleKind::k1f1b};
+          l.pp > 1 ? std::vector{ScheduleKind::k1f1b, ScheduleKind::kGpipe}
+                   : std::vector{ScheduleKind::k1f1b};
       for (const ScheduleKind schedule : values(pins_.schedule, kinds)) {
         l.schedule = schedule;
-        for (const Recompute recompute : values(pins_.recompute, {Recompute::kNone, Recompute::kFull})) {
+        for (const Recompute recompute :
+             values(pins_.recompute, {Recompute::kNone, Recompute::kFull})) {
           l.recompute = recompute;
           micro_batches(l);
         }
@@ -104,7 +114,9 @@ class Enumeration {
   }
 
   void micro_batches(Layout l) {
-    const int64_t per_rank = l.dp() > 0 && p_.workload.global_batch % l.dp() == 0 ? p_.workload.global_batch / l.dp() : 1;
+    const int64_t per_rank = l.dp() > 0 && p_.workload.global_batch % l.dp() == 0
+                                 ? p_.workload.global_batch / l.dp()
+                                 : 1;
     for (const int64_t micro_batch : values(pins_.micro_batch, divisors(per_rank))) {
       l.micro_batch = micro_batch;
       out_.push_back(l);

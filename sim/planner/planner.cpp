@@ -4,8 +4,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cctype>
+#include <chrono>
 
 #include "sim/core/text.h"
 
@@ -38,7 +38,9 @@ class Rejections {
     ++list_[it->second].count;
   }
   std::vector<Rejection> sorted() && {
-    std::stable_sort(list_.begin(), list_.end(), [](const Rejection& a, const Rejection& b) { return a.count > b.count; });
+    std::stable_sort(list_.begin(), list_.end(), [](const Rejection& a, const Rejection& b) {
+      return a.count > b.count;
+    });
     return std::move(list_);
   }
 
@@ -54,17 +56,29 @@ struct Candidate {
 
 /// Order of preference between equal times: the simpler layout.
 auto tie_break(const Layout& l) {
-  return std::tuple(l.pp, l.tp, l.sp ? 0 : 1, static_cast<int>(l.recompute), l.zero_stage, static_cast<int>(l.schedule), -l.micro_batch, l.dp_shard);
+  return std::tuple(l.pp,
+                    l.tp,
+                    l.sp ? 0 : 1,
+                    static_cast<int>(l.recompute),
+                    l.zero_stage,
+                    static_cast<int>(l.schedule),
+                    -l.micro_batch,
+                    l.dp_shard);
 }
 
 double action_count(const Plan& plan) {
-  const double per_micro_batch = plan.layout().recompute == Recompute::kFull ? 2.0 * static_cast<double>(plan.model().num_layers) : 4.0 * plan.layout().pp;
-  return static_cast<double>(plan.num_micro_batches()) * per_micro_batch + 4.0 * static_cast<double>(plan.model().num_layers);
+  const double per_micro_batch = plan.layout().recompute == Recompute::kFull
+                                     ? 2.0 * static_cast<double>(plan.model().num_layers)
+                                     : 4.0 * plan.layout().pp;
+  return static_cast<double>(plan.num_micro_batches()) * per_micro_batch +
+         4.0 * static_cast<double>(plan.model().num_layers);
 }
 
 }  // namespace
 
-PlannerResult plan_layouts(std::shared_ptr<const Problem> problem, const CostModel& cost, const PlannerOptions& options) {
+PlannerResult plan_layouts(std::shared_ptr<const Problem> problem,
+                           const CostModel& cost,
+                           const PlannerOptions& options) {
   const auto start = std::chrono::steady_clock::now();
   PlannerResult result;
   Rejections rejections;
@@ -75,7 +89,8 @@ PlannerResult plan_layouts(std::shared_ptr<const Problem> problem, const CostMod
   const Bytes capacity = problem->cluster.capacity();
   for (const Layout& layout : layouts) {
     constexpr int64_t kProgressEvery = 256;
-    if (options.progress && result.examined % kProgressEvery == 0) options.progress(result.examined, total);
+    if (options.progress && result.examined % kProgressEvery == 0)
+      options.progress(result.examined, total);
     ++result.examined;
     ValidationOutcome outcome = validate(problem, layout);
     if (!outcome.plan) {
@@ -85,8 +100,10 @@ PlannerResult plan_layouts(std::shared_ptr<const Problem> problem, const CostMod
     }
     const QuickEstimate quick = estimate(*outcome.plan, cost, cache);
     if (quick.peak_memory > capacity) {
-      rejections.add("memory: peak must not exceed the capacity of a device", layout,
-                     fmt::format("needs {}, a device has {}", show(quick.peak_memory), show(capacity)));
+      rejections.add(
+          "memory: peak must not exceed the capacity of a device",
+          layout,
+          fmt::format("needs {}, a device has {}", show(quick.peak_memory), show(capacity)));
       continue;
     }
     feasible.push_back({*std::move(outcome.plan), quick});
@@ -106,16 +123,18 @@ PlannerResult plan_layouts(std::shared_ptr<const Problem> problem, const CostMod
     result.plans.push_back({c.plan, simulate(c.plan, cost, cache)});
     spent += action_count(c.plan);
   }
-  std::stable_sort(result.plans.begin(), result.plans.end(), [](const RankedPlan& a, const RankedPlan& b) {
-    const Seconds ta = a.simulation.report.step_time;
-    const Seconds tb = b.simulation.report.step_time;
-    if (ta != tb) return ta < tb;
-    return tie_break(a.plan.layout()) < tie_break(b.plan.layout());
-  });
+  std::stable_sort(
+      result.plans.begin(), result.plans.end(), [](const RankedPlan& a, const RankedPlan& b) {
+        const Seconds ta = a.simulation.report.step_time;
+        const Seconds tb = b.simulation.report.step_time;
+        if (ta != tb) return ta < tb;
+        return tie_break(a.plan.layout()) < tie_break(b.plan.layout());
+      });
   if (result.plans.size() > static_cast<size_t>(options.top_k)) {
     result.plans.erase(result.plans.begin() + options.top_k, result.plans.end());
   }
-  result.elapsed_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  result.elapsed_s =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return result;
 }
 

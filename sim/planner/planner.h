@@ -1,9 +1,9 @@
 // Planner: every legal layout of a problem, the best ones, and why the others lose.
 //
-// Reads: a Problem, what the user pinned, a CostModel. Enumerates all degrees whose product is the number of devices,
-// all micro-batches that divide the batch, both schedules, ZeRO 0/1, recompute and sequence parallelism; ranks by the
-// closed form (estimate()) and re-ranks the best by the event simulation (simulate()). Nothing is pruned unseen:
-// examined = feasible + all rejected.
+// Reads: a Problem, what the user pinned, a CostModel. Enumerates all degrees whose product is the
+// number of devices, all micro-batches that divide the batch, both schedules, ZeRO 0/1, recompute
+// and sequence parallelism; ranks by the closed form (estimate()) and re-ranks the best by the
+// event simulation (simulate()). Nothing is pruned unseen: examined = feasible + all rejected.
 #pragma once
 
 #include <cstdint>
@@ -40,21 +40,24 @@ struct Rejection {
 struct PlannerResult {
   int64_t examined = 0;
   int64_t feasible = 0;
-  std::vector<RankedPlan> plans;      ///< Best first, at most top_k.
-  std::vector<Rejection> rejected;    ///< Most frequent first.
+  std::vector<RankedPlan> plans;    ///< Best first, at most top_k.
+  std::vector<Rejection> rejected;  ///< Most frequent first.
   double elapsed_s = 0;
 };
 
 /// The candidates of a problem, before any rule. Deterministic order.
 [[nodiscard]] std::vector<Layout> enumerate_layouts(const Problem& problem, const LayoutPins& pins);
 
-[[nodiscard]] PlannerResult plan_layouts(std::shared_ptr<const Problem> problem, const CostModel& cost, const PlannerOptions& options);
+[[nodiscard]] PlannerResult plan_layouts(std::shared_ptr<const Problem> problem,
+                                         const CostModel& cost,
+                                         const PlannerOptions& options);
 
 /// Which term makes `loser` slower than `winner`, and by how much; nothing when it is not slower.
 struct TermDifference {
   Term term;
   Seconds difference;
 };
-[[nodiscard]] std::optional<TermDifference> deciding_term(const StepReport& winner, const StepReport& loser);
+[[nodiscard]] std::optional<TermDifference> deciding_term(const StepReport& winner,
+                                                          const StepReport& loser);
 
 }  // namespace meshwright

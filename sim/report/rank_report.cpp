@@ -12,8 +12,16 @@ constexpr Range kIndex{-1, 1e9};
 constexpr Range kClock{-1e12, 1e12};
 
 Json span_to_json(const Span& s) {
-  return Json::array({static_cast<int>(s.action.kind), static_cast<int>(s.action.direction), s.action.micro_batch,
-                      s.action.block_begin, s.action.block_end, s.action.bucket, s.start_s, s.end_s, s.compute_s, s.comm_s});
+  return Json::array({static_cast<int>(s.action.kind),
+                      static_cast<int>(s.action.direction),
+                      s.action.micro_batch,
+                      s.action.block_begin,
+                      s.action.block_end,
+                      s.action.bucket,
+                      s.start_s,
+                      s.end_s,
+                      s.compute_s,
+                      s.comm_s});
 }
 
 bool span_from_json(const Json& j, Span& s) {
@@ -22,9 +30,14 @@ bool span_from_json(const Json& j, Span& s) {
   if (!std::all_of(j.begin(), j.end(), [](const Json& x) { return x.is_number(); })) return false;
   const int kind = j[0].get<int>();
   const int direction = j[1].get<int>();
-  if (kind < 0 || kind > static_cast<int>(ActionKind::kWaitGather) || direction < 0 || direction > 1) return false;
-  s.action = {.kind = static_cast<ActionKind>(kind), .direction = static_cast<Direction>(direction),
-              .micro_batch = j[2].get<int>(), .block_begin = j[3].get<int>(), .block_end = j[4].get<int>(),
+  if (kind < 0 || kind > static_cast<int>(ActionKind::kWaitGather) || direction < 0 ||
+      direction > 1)
+    return false;
+  s.action = {.kind = static_cast<ActionKind>(kind),
+              .direction = static_cast<Direction>(direction),
+              .micro_batch = j[2].get<int>(),
+              .block_begin = j[3].get<int>(),
+              .block_end = j[4].get<int>(),
               .bucket = j[5].get<int>()};
   s.start_s = j[6].get<double>();
   s.end_s = j[7].get<double>();
@@ -100,9 +113,10 @@ StepReport measured_report(const std::vector<RankReport>& ranks, const Mesh& mes
   Timeline timeline;
   for (const RankReport& r : ranks) timeline.ranks.push_back(r.timeline);
   StepReport report = terms_of_slowest_rank(timeline, mesh);
-  const auto peak = std::max_element(ranks.begin(), ranks.end(), [](const RankReport& a, const RankReport& b) {
-    return a.peak_memory < b.peak_memory;
-  });
+  const auto peak =
+      std::max_element(ranks.begin(), ranks.end(), [](const RankReport& a, const RankReport& b) {
+        return a.peak_memory < b.peak_memory;
+      });
   report.peak_memory = peak->peak_memory;
   report.memory = peak->memory;
   return report;

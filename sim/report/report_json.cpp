@@ -14,7 +14,8 @@ Json memory_to_json(const std::array<Bytes, kNumMemoryTerms>& memory) {
 std::array<Bytes, kNumMemoryTerms> memory_from_json(ObjectReader& reader) {
   std::array<Bytes, kNumMemoryTerms> memory{};
   for (int t = 0; t < kNumMemoryTerms; ++t) {
-    memory[static_cast<size_t>(t)] = Bytes{reader.number(std::string(key(static_cast<MemoryTerm>(t))), kNonNegative)};
+    memory[static_cast<size_t>(t)] =
+        Bytes{reader.number(std::string(key(static_cast<MemoryTerm>(t))), kNonNegative)};
   }
   return memory;
 }
@@ -22,13 +23,16 @@ std::array<Bytes, kNumMemoryTerms> memory_from_json(ObjectReader& reader) {
 Json report_to_json(const StepReport& report) {
   Json json = {{"step_time_s", report.step_time.v}, {"peak_memory_bytes", report.peak_memory.v}};
   Json terms = Json::object();
-  for (int t = 0; t < kNumTerms; ++t) terms[std::string(key(static_cast<Term>(t)))] = report.terms[static_cast<size_t>(t)].v;
+  for (int t = 0; t < kNumTerms; ++t)
+    terms[std::string(key(static_cast<Term>(t)))] = report.terms[static_cast<size_t>(t)].v;
   json["terms"] = std::move(terms);
   json["memory"] = memory_to_json(report.memory);
   return json;
 }
 
-Result<StepReport> report_from_json(const Json& json, const std::string& origin, const std::string& pointer) {
+Result<StepReport> report_from_json(const Json& json,
+                                    const std::string& origin,
+                                    const std::string& pointer) {
   constexpr Range kAny{-1e24, 1e24};
   ObjectReader r(json, origin, pointer);
   StepReport report;
@@ -39,7 +43,8 @@ Result<StepReport> report_from_json(const Json& json, const std::string& origin,
   MW_RETURN_IF_ERROR(r.finish());
   ObjectReader t(terms, origin, pointer + "/terms");
   for (int i = 0; i < kNumTerms; ++i) {
-    report.terms[static_cast<size_t>(i)] = Seconds{t.number(std::string(key(static_cast<Term>(i))), kAny)};
+    report.terms[static_cast<size_t>(i)] =
+        Seconds{t.number(std::string(key(static_cast<Term>(i))), kAny)};
   }
   MW_RETURN_IF_ERROR(t.finish());
   ObjectReader m(memory, origin, pointer + "/memory");

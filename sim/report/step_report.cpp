@@ -11,7 +11,9 @@ namespace {
 /// The span on `timeline` that pairs with `a`: same micro-batch and direction, the opposite kind.
 const Span* find_span(const RankTimeline& timeline, ActionKind kind, const Action& a) {
   for (const Span& s : timeline.spans) {
-    if (s.action.kind == kind && s.action.micro_batch == a.micro_batch && s.action.direction == a.direction) return &s;
+    if (s.action.kind == kind && s.action.micro_batch == a.micro_batch &&
+        s.action.direction == a.direction)
+      return &s;
   }
   return nullptr;
 }
@@ -23,7 +25,8 @@ const RankTimeline* find_rank(const Timeline& timeline, int rank) {
   return nullptr;
 }
 
-/// Splits a wait into the part before `ready` (the peer was late: bubble) and the rest (the transfer: exposed).
+/// Splits a wait into the part before `ready` (the peer was late: bubble) and the rest (the
+/// transfer: exposed).
 void add_wait(StepReport& report, const Span& span, double ready, Term exposed) {
   const double late = std::clamp(ready - span.start_s, 0.0, span.end_s - span.start_s);
   report[Term::kBubble] += Seconds{late};
@@ -44,15 +47,23 @@ double latest_start(const Timeline& timeline, ActionKind kind) {
 }  // namespace
 
 std::string_view key(Term term) {
-  static constexpr std::string_view kKeys[kNumTerms] = {"compute_s", "recompute_s", "exposed_tp_s", "exposed_cp_s",
-                                                        "exposed_ep_s", "exposed_pp_s", "exposed_dp_s", "bubble_s",
-                                                        "optimizer_s", "host_s", "other_s"};
+  static constexpr std::string_view kKeys[kNumTerms] = {"compute_s",
+                                                        "recompute_s",
+                                                        "exposed_tp_s",
+                                                        "exposed_cp_s",
+                                                        "exposed_ep_s",
+                                                        "exposed_pp_s",
+                                                        "exposed_dp_s",
+                                                        "bubble_s",
+                                                        "optimizer_s",
+                                                        "host_s",
+                                                        "other_s"};
   return kKeys[static_cast<size_t>(term)];
 }
 
 std::string_view key(MemoryTerm term) {
-  static constexpr std::string_view kKeys[kNumMemoryTerms] = {"weights_bytes", "gradients_bytes", "optimizer_bytes",
-                                                              "activations_bytes", "other_bytes"};
+  static constexpr std::string_view kKeys[kNumMemoryTerms] = {
+      "weights_bytes", "gradients_bytes", "optimizer_bytes", "activations_bytes", "other_bytes"};
   return kKeys[static_cast<size_t>(term)];
 }
 
@@ -70,14 +81,17 @@ StepReport terms_of_rank(const Timeline& timeline, const Mesh& mesh, int rank) {
       case ActionKind::kForward:
       case ActionKind::kBackward:
       case ActionKind::kRecompute:
-        report[s.action.kind == ActionKind::kRecompute ? Term::kRecompute : Term::kCompute] += Seconds{s.compute_s};
+        report[s.action.kind == ActionKind::kRecompute ? Term::kRecompute : Term::kCompute] +=
+            Seconds{s.compute_s};
         report[Term::kExposedTp] += Seconds{s.comm_s};
         report[Term::kHost] += duration - Seconds{s.compute_s} - Seconds{s.comm_s};
         break;
       case ActionKind::kRecv: {
-        const int peer = mesh.rank_at_stage(rank, s.action.direction == Direction::kForward ? stage - 1 : stage + 1);
+        const int peer = mesh.rank_at_stage(
+            rank, s.action.direction == Direction::kForward ? stage - 1 : stage + 1);
         const RankTimeline* other = find_rank(timeline, peer);
-        const Span* send = other == nullptr ? nullptr : find_span(*other, ActionKind::kSend, s.action);
+        const Span* send =
+            other == nullptr ? nullptr : find_span(*other, ActionKind::kSend, s.action);
         add_wait(report, s, send == nullptr ? s.start_s : send->start_s, Term::kExposedPp);
         break;
       }
@@ -110,9 +124,10 @@ StepReport terms_of_rank(const Timeline& timeline, const Mesh& mesh, int rank) {
 
 StepReport terms_of_slowest_rank(const Timeline& timeline, const Mesh& mesh) {
   MW_CHECK(!timeline.ranks.empty());
-  const auto slowest = std::max_element(timeline.ranks.begin(), timeline.ranks.end(), [](const auto& a, const auto& b) {
-    return a.step_end_s - a.step_start_s < b.step_end_s - b.step_start_s;
-  });
+  const auto slowest = std::max_element(
+      timeline.ranks.begin(), timeline.ranks.end(), [](const auto& a, const auto& b) {
+        return a.step_end_s - a.step_start_s < b.step_end_s - b.step_start_s;
+      });
   return terms_of_rank(timeline, mesh, slowest->rank);
 }
 

@@ -1,8 +1,9 @@
 // StepReport: one training step as named terms, the same for predicted and measured.
 //
-// Reads: a Timeline (predicted by sim/simulator or measured by the worker). Feeds: compare, report.json, explain.
-// Terms are those of the slowest rank and add up to step_time. Both sides go through terms_of_rank(), so that a
-// term means the same on both: a wait for a peer that was not ready is a bubble, the transfer itself is exposed.
+// Reads: a Timeline (predicted by sim/simulator or measured by the worker). Feeds: compare,
+// report.json, explain. Terms are those of the slowest rank and add up to step_time. Both sides go
+// through terms_of_rank(), so that a term means the same on both: a wait for a peer that was not
+// ready is a bubble, the transfer itself is exposed.
 #pragma once
 
 #include <array>
@@ -49,7 +50,7 @@ inline constexpr int kNumMemoryTerms = 5;
 struct StepReport {
   Seconds step_time;
   std::array<Seconds, kNumTerms> terms{};
-  Bytes peak_memory;  ///< Requested bytes, maximum over ranks.
+  Bytes peak_memory;                            ///< Requested bytes, maximum over ranks.
   std::array<Bytes, kNumMemoryTerms> memory{};  ///< Of that rank, at its peak.
 
   [[nodiscard]] Seconds& operator[](Term t) { return terms[static_cast<size_t>(t)]; }
@@ -58,8 +59,9 @@ struct StepReport {
   [[nodiscard]] Bytes operator[](MemoryTerm t) const { return memory[static_cast<size_t>(t)]; }
 };
 
-/// step_time and terms of `rank` from the timeline of one step. `mesh` finds the peers of sends and ties; the
-/// timeline must hold at least one rank of every stage. What no span covers is host time between actions.
+/// step_time and terms of `rank` from the timeline of one step. `mesh` finds the peers of sends and
+/// ties; the timeline must hold at least one rank of every stage. What no span covers is host time
+/// between actions.
 [[nodiscard]] StepReport terms_of_rank(const Timeline& timeline, const Mesh& mesh, int rank);
 
 /// terms_of_rank() of the rank with the longest step.
@@ -67,6 +69,7 @@ struct StepReport {
 
 /// The report's JSON object {step_time_s, peak_memory_bytes, terms{}, memory{}} as text, and back.
 [[nodiscard]] std::string to_json_text(const StepReport& report);
-[[nodiscard]] Result<StepReport> parse_step_report(std::string_view text, const std::string& origin);
+[[nodiscard]] Result<StepReport> parse_step_report(std::string_view text,
+                                                   const std::string& origin);
 
 }  // namespace meshwright

@@ -16,13 +16,21 @@ std::string to_chrome_trace(const Timeline& timeline, const Mesh& mesh) {
   Json events = Json::array();
   for (const RankTimeline& r : timeline.ranks) {
     const int stage = mesh.coord(r.rank).pp;
-    events.push_back({{"ph", "M"}, {"pid", 0}, {"tid", r.rank}, {"name", "thread_name"},
+    events.push_back({{"ph", "M"},
+                      {"pid", 0},
+                      {"tid", r.rank},
+                      {"name", "thread_name"},
                       {"args", {{"name", fmt::format("rank {} (stage {})", r.rank, stage)}}}});
     for (const Span& s : r.spans) {
-      events.push_back({{"ph", "X"}, {"pid", 0}, {"tid", r.rank}, {"cat", to_string(s.action.kind)},
-                        {"name", to_string(s.action, stage)}, {"ts", (s.start_s - origin) * 1e6},
-                        {"dur", (s.end_s - s.start_s) * 1e6},
-                        {"args", {{"compute_us", s.compute_s * 1e6}, {"comm_us", s.comm_s * 1e6}}}});
+      events.push_back(
+          {{"ph", "X"},
+           {"pid", 0},
+           {"tid", r.rank},
+           {"cat", to_string(s.action.kind)},
+           {"name", to_string(s.action, stage)},
+           {"ts", (s.start_s - origin) * 1e6},
+           {"dur", (s.end_s - s.start_s) * 1e6},
+           {"args", {{"compute_us", s.compute_s * 1e6}, {"comm_us", s.comm_s * 1e6}}}});
     }
   }
   return Json{{"traceEvents", std::move(events)}, {"displayTimeUnit", "ms"}}.dump();

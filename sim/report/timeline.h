@@ -16,7 +16,8 @@ struct Span {
   double start_s = 0;
   double end_s = 0;
   double compute_s = 0;  ///< Inside forward, recompute and backward: operators.
-  double comm_s = 0;     ///< Inside them: tensor-parallel collectives. The rest of the span is host time.
+  double comm_s =
+      0;  ///< Inside them: tensor-parallel collectives. The rest of the span is host time.
 };
 
 struct RankTimeline {
@@ -30,7 +31,8 @@ struct Timeline {
   std::vector<RankTimeline> ranks;
 };
 
-/// Chrome's trace-event JSON ("chrome://tracing", Perfetto): one track per rank, named like "rank 2 (stage 1)".
+/// Chrome's trace-event JSON ("chrome://tracing", Perfetto): one track per rank, named like "rank 2
+/// (stage 1)".
 [[nodiscard]] std::string to_chrome_trace(const Timeline& timeline, const Mesh& mesh);
 
 }  // namespace meshwright

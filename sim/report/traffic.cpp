@@ -34,19 +34,25 @@ std::vector<AxisTraffic> step_traffic(const Plan& plan, int rank) {
   const ModelGraph graph = build_model_graph(plan, c.tp);
   const RankPlacement placement = PlacementTable(plan).of_rank(rank);
   const BlockGraph& decoder = graph.of(BlockKind::kDecoder);
-  const auto boundary = static_cast<double>(decoder.buffers[static_cast<size_t>(decoder.input)].bytes());
+  const auto boundary =
+      static_cast<double>(decoder.buffers[static_cast<size_t>(decoder.input)].bytes());
   const auto axis = [&](const char* name, GroupKind kind) {
     const std::vector<int> ranks = mesh.group(kind, rank);
-    return AxisTraffic{.axis = name, .group_size = static_cast<int>(ranks.size()), .inside_node = inside_node(ranks, node), .payload = {}};
+    return AxisTraffic{.axis = name,
+                       .group_size = static_cast<int>(ranks.size()),
+                       .inside_node = inside_node(ranks, node),
+                       .payload = {}};
   };
   AxisTraffic tp = axis("tp", GroupKind::kTp);
   AxisTraffic dp = axis("dp", GroupKind::kDp);
   AxisTraffic pp{.axis = "pp", .group_size = plan.layout().pp, .payload = {}};
-  const int neighbour = mesh.rank_at_stage(rank, c.pp > 0 ? c.pp - 1 : std::min(1, plan.layout().pp - 1));
+  const int neighbour =
+      mesh.rank_at_stage(rank, c.pp > 0 ? c.pp - 1 : std::min(1, plan.layout().pp - 1));
   pp.inside_node = inside_node({rank, neighbour}, node);
 
   const auto bucket_bytes = [&](const Action& a, DType dtype) {
-    return static_cast<double>(placement.buckets[static_cast<size_t>(a.bucket)].padded_numel * size_of(dtype));
+    return static_cast<double>(placement.buckets[static_cast<size_t>(a.bucket)].padded_numel *
+                               size_of(dtype));
   };
   const int blocks = num_blocks(plan.model());
   const Program program = build_program(plan);
@@ -57,7 +63,10 @@ std::vector<AxisTraffic> step_traffic(const Plan& plan, int rank) {
       case ActionKind::kBackward:
         for (int b = a.block_begin; b < a.block_end; ++b) {
           const BlockGraph& g = graph.block(b, blocks);
-          count_list(tp, a.kind == ActionKind::kForward ? g.forward : a.kind == ActionKind::kRecompute ? g.recompute : g.backward);
+          count_list(tp,
+                     a.kind == ActionKind::kForward     ? g.forward
+                     : a.kind == ActionKind::kRecompute ? g.recompute
+                                                        : g.backward);
         }
         break;
       case ActionKind::kSend:

@@ -1,4 +1,5 @@
-// What a rank sends and receives in one step, per mesh axis: counted from its Program and operator lists.
+// What a rank sends and receives in one step, per mesh axis: counted from its Program and operator
+// lists.
 #pragma once
 
 #include <string>
@@ -10,11 +11,11 @@
 namespace meshwright {
 
 struct AxisTraffic {
-  std::string axis;       ///< "tp", "pp" or "dp".
+  std::string axis;  ///< "tp", "pp" or "dp".
   int group_size = 1;
   bool inside_node = true;
   int64_t operations = 0;
-  Bytes payload;          ///< Sum of the full tensors that the collectives work on, or of the messages.
+  Bytes payload;  ///< Sum of the full tensors that the collectives work on, or of the messages.
 };
 
 /// Axes of one rank are left out.

@@ -38,11 +38,13 @@ ParamSlot slot_of(ParamRole role) {
 }
 
 bool is_norm(ParamRole role) {
-  return role == ParamRole::kAttnNorm || role == ParamRole::kFfnNorm || role == ParamRole::kFinalNorm;
+  return role == ParamRole::kAttnNorm || role == ParamRole::kFfnNorm ||
+         role == ParamRole::kFinalNorm;
 }
 
 bool is_kv(ParamRole role) {
-  return role == ParamRole::kKey || role == ParamRole::kValue || role == ParamRole::kKeyBias || role == ParamRole::kValueBias;
+  return role == ParamRole::kKey || role == ParamRole::kValue || role == ParamRole::kKeyBias ||
+         role == ParamRole::kValueBias;
 }
 
 }  // namespace
@@ -89,7 +91,8 @@ PlacementTable::PlacementTable(const Plan& plan) : plan_(plan), mesh_(plan.layou
       }
     }
     p.stages = {plan.stage_of_block(t.block)};
-    if (role == ParamRole::kEmbedding && plan.model().tied_embeddings && l.pp > 1) p.stages.push_back(l.pp - 1);
+    if (role == ParamRole::kEmbedding && plan.model().tied_embeddings && l.pp > 1)
+      p.stages.push_back(l.pp - 1);
     p.logical = std::move(t);
     tensors_.push_back(std::move(p));
   }
@@ -107,13 +110,17 @@ RankPlacement PlacementTable::of_rank(int rank) const {
     const int block = copy_of_tied ? num_blocks(plan_.model()) - 1 : p.logical.block;
     const bool tied = p.stages.size() > 1;
     if (out.buckets.empty() || out.buckets.back().block != block || tied) {
-      out.buckets.push_back(Bucket{.block = block, .tied = tied, .params = {}, .segments = {}, .partial = {}});
+      out.buckets.push_back(
+          Bucket{.block = block, .tied = tied, .params = {}, .segments = {}, .partial = {}});
     }
     Bucket& bucket = out.buckets.back();
 
-    Segment seg{.tensor = static_cast<int>(i), .rows = p.logical.shape[0], .cols = p.logical.shape.size() > 1 ? p.logical.shape[1] : 1};
+    Segment seg{.tensor = static_cast<int>(i),
+                .rows = p.logical.shape[0],
+                .cols = p.logical.shape.size() > 1 ? p.logical.shape[1] : 1};
     if (p.tp_dim) {
-      const ShardRange r = shard_range(p.logical.shape[static_cast<size_t>(*p.tp_dim)], l.tp / p.tp_copies, c.tp / p.tp_copies);
+      const ShardRange r = shard_range(
+          p.logical.shape[static_cast<size_t>(*p.tp_dim)], l.tp / p.tp_copies, c.tp / p.tp_copies);
       (*p.tp_dim == 0 ? seg.row_begin : seg.col_begin) = r.begin;
       (*p.tp_dim == 0 ? seg.rows : seg.cols) = r.size();
     }
@@ -126,12 +133,15 @@ RankPlacement PlacementTable::of_rank(int rank) const {
     if (!bucket.params.empty() && bucket.params.back().slot == slot) {
       bucket.params.back().rows += seg.rows;
     } else {
-      bucket.params.push_back({.slot = slot, .rows = seg.rows, .cols = seg.cols, .offset = seg.offset});
+      bucket.params.push_back(
+          {.slot = slot, .rows = seg.rows, .cols = seg.cols, .offset = seg.offset});
     }
     bucket.segments.push_back(seg);
   }
   // The tied copy was met first (tensors are in model order) but belongs to the last block.
-  std::stable_sort(out.buckets.begin(), out.buckets.end(), [](const Bucket& a, const Bucket& b) { return a.block < b.block; });
+  std::stable_sort(out.buckets.begin(), out.buckets.end(), [](const Bucket& a, const Bucket& b) {
+    return a.block < b.block;
+  });
   for (Bucket& b : out.buckets) {
     const int64_t parts = l.dp();
     b.padded_numel = (b.numel + parts - 1) / parts * parts;
@@ -141,7 +151,8 @@ RankPlacement PlacementTable::of_rank(int rank) const {
 
 ShardRange PlacementTable::owned_range(const Bucket& bucket, int rank) const {
   const Layout& l = plan_.layout();
-  if (optimizer_sharded()) return shard_range(bucket.padded_numel, l.dp_shard, mesh_.coord(rank).dp_shard);
+  if (optimizer_sharded())
+    return shard_range(bucket.padded_numel, l.dp_shard, mesh_.coord(rank).dp_shard);
   return shard_range(bucket.padded_numel, l.dp(), mesh_.dp_index(rank));
 }
 
@@ -153,7 +164,8 @@ std::vector<RankPlacement> stage_placements(const Plan& plan) {
   const PlacementTable table(plan);
   const Mesh mesh(plan.layout());
   std::vector<RankPlacement> placements;
-  for (int s = 0; s < plan.layout().pp; ++s) placements.push_back(table.of_rank(mesh.rank({.pp = s})));
+  for (int s = 0; s < plan.layout().pp; ++s)
+    placements.push_back(table.of_rank(mesh.rank({.pp = s})));
   return placements;
 }
 

@@ -1,8 +1,9 @@
 // PlacementTable: where every logical tensor lives, and how its gradient becomes whole.
 //
-// The one source for parameter and optimizer memory, gradient synchronisation, gradient norm and clip, and gradient
-// comparison between layouts. A rank keeps its parameters in flat buckets, one per block (and one for the copy of a
-// tied embedding on the last stage), so that a bucket's gradients are reduced by one collective without a copy.
+// The one source for parameter and optimizer memory, gradient synchronisation, gradient norm and
+// clip, and gradient comparison between layouts. A rank keeps its parameters in flat buckets, one
+// per block (and one for the copy of a tied embedding on the last stage), so that a bucket's
+// gradients are reduced by one collective without a copy.
 #pragma once
 
 #include <cstdint>
@@ -22,21 +23,22 @@ struct TensorPlacement {
   LogicalTensor logical;
   std::optional<int> tp_dim;  ///< Sharded over tp along this dim; otherwise replicated.
   int tp_copies = 1;          ///< Consecutive tp ranks that hold the same shard.
-  /// The copies' gradients are partial sums (norms under sequence parallelism; key/value heads that several tp ranks
-  /// share) and must be added; otherwise copies already have equal gradients.
+  /// The copies' gradients are partial sums (norms under sequence parallelism; key/value heads that
+  /// several tp ranks share) and must be added; otherwise copies already have equal gradients.
   bool copies_are_partial = false;
-  std::vector<int> stages;    ///< Owning stages; two for a tied embedding over a pipeline.
+  std::vector<int> stages;  ///< Owning stages; two for a tied embedding over a pipeline.
 };
 
 /// One tensor's shard inside a rank's bucket: a [rows, cols] matrix at `offset` elements.
 struct Segment {
-  int tensor = 0;         ///< Index into PlacementTable::tensors().
+  int tensor = 0;  ///< Index into PlacementTable::tensors().
   int64_t rows = 0;
   int64_t cols = 0;
   int64_t row_begin = 0;  ///< Position in the logical tensor (a vector is a single column).
   int64_t col_begin = 0;
   int64_t offset = 0;
-  bool counted = true;    ///< This copy counts in norms and totals; exactly one copy of each element does.
+  bool counted =
+      true;  ///< This copy counts in norms and totals; exactly one copy of each element does.
   [[nodiscard]] int64_t numel() const { return rows * cols; }
 };
 
@@ -57,20 +59,22 @@ struct PartialRange {
 
 struct Bucket {
   int block = 0;
-  bool tied = false;           ///< Summed between first and last stage before any sharding.
+  bool tied = false;  ///< Summed between first and last stage before any sharding.
   std::vector<PackedParam> params;
   std::vector<Segment> segments;
   std::vector<PartialRange> partial;
   int64_t numel = 0;
-  int64_t padded_numel = 0;    ///< A multiple of the data-parallel degree that shards it; the padding stays zero.
+  int64_t padded_numel =
+      0;  ///< A multiple of the data-parallel degree that shards it; the padding stays zero.
 };
 
 /// What one rank holds.
 struct RankPlacement {
-  std::vector<Bucket> buckets;  ///< In block order.
+  std::vector<Bucket> buckets;                      ///< In block order.
   [[nodiscard]] int64_t parameters() const;         ///< Sum of numel.
   [[nodiscard]] int64_t padded_parameters() const;  ///< Sum of padded_numel.
-  /// Bucket and packed matrix that `slot` of `block` reads. A tied head on the embedding's own stage reads its table.
+  /// Bucket and packed matrix that `slot` of `block` reads. A tied head on the embedding's own
+  /// stage reads its table.
   [[nodiscard]] std::pair<int, PackedParam> find(int block, ParamSlot slot) const;
 };
 
@@ -80,7 +84,8 @@ class PlacementTable {
 
   [[nodiscard]] const std::vector<TensorPlacement>& tensors() const { return tensors_; }
   [[nodiscard]] RankPlacement of_rank(int rank) const;
-  /// Elements of a bucket whose optimizer state (ZeRO-1), or whose part in the gradient norm, is this rank's.
+  /// Elements of a bucket whose optimizer state (ZeRO-1), or whose part in the gradient norm, is
+  /// this rank's.
   [[nodiscard]] ShardRange owned_range(const Bucket& bucket, int rank) const;
   /// Ranks along dp_shard hold different parts (ZeRO >= 1).
   [[nodiscard]] bool optimizer_sharded() const { return plan_.layout().zero_stage >= 1; }

@@ -19,7 +19,8 @@ class StageProgram {
   std::vector<Action> build() {
     const Layout& l = plan_.layout();
     for (const PipelineSlot& slot : pipeline_order(l.schedule, stage_, l.pp, m_)) {
-      slot.direction == Direction::kForward ? forward(slot.micro_batch) : backward(slot.micro_batch);
+      slot.direction == Direction::kForward ? forward(slot.micro_batch)
+                                            : backward(slot.micro_batch);
     }
     finish_gradients();
     return std::move(actions_);
@@ -52,7 +53,8 @@ class StageProgram {
   void backward(int mb) {
     if (!last()) transfer(ActionKind::kRecv, Direction::kBackward, mb);
     const bool recompute = plan_.layout().recompute == Recompute::kFull;
-    const bool reduce_now = mb + 1 == m_;  // the last gradients of the step: their buckets can leave
+    const bool reduce_now =
+        mb + 1 == m_;  // the last gradients of the step: their buckets can leave
     if (!recompute && !reduce_now) {
       add_blocks(ActionKind::kBackward, mb, begin_, end_);
     } else {
@@ -79,7 +81,8 @@ class StageProgram {
 
   void finish_gradients() {
     const Layout& l = plan_.layout();
-    // Ties are summed before sharding, and after all other buckets have left: the other stage may be late.
+    // Ties are summed before sharding, and after all other buckets have left: the other stage may
+    // be late.
     for (size_t i = 0; i < placement_.buckets.size(); ++i) {
       if (!placement_.buckets[i].tied) continue;
       add_bucket(ActionKind::kSumTied, i);
@@ -110,9 +113,19 @@ class StageProgram {
 }  // namespace
 
 std::string_view to_string(ActionKind kind) {
-  static constexpr std::string_view kNames[] = {"forward", "recompute", "backward", "send", "recv",
-                                                "sum_copies", "sum_tied", "reduce", "wait_reduce", "grad_norm",
-                                                "optimizer", "gather", "wait_gather"};
+  static constexpr std::string_view kNames[] = {"forward",
+                                                "recompute",
+                                                "backward",
+                                                "send",
+                                                "recv",
+                                                "sum_copies",
+                                                "sum_tied",
+                                                "reduce",
+                                                "wait_reduce",
+                                                "grad_norm",
+                                                "optimizer",
+                                                "gather",
+                                                "wait_gather"};
   return kNames[static_cast<int>(kind)];
 }
 
@@ -146,14 +159,19 @@ std::vector<PipelineSlot> pipeline_order(ScheduleKind kind, int stage, int num_s
   return order;
 }
 
-Program build_program(const Plan& plan) { return build_program(plan, stage_placements(plan), plan.num_micro_batches()); }
+Program build_program(const Plan& plan) {
+  return build_program(plan, stage_placements(plan), plan.num_micro_batches());
+}
 
-Program build_program(const Plan& plan, const std::vector<RankPlacement>& placements, int64_t num_micro_batches) {
+Program build_program(const Plan& plan,
+                      const std::vector<RankPlacement>& placements,
+                      int64_t num_micro_batches) {
   Program program;
   program.num_micro_batches = static_cast<int>(num_micro_batches);
   for (int stage = 0; stage < plan.layout().pp; ++stage) {
     program.stages.push_back(
-        StageProgram(plan, placements[static_cast<size_t>(stage)], stage, program.num_micro_batches).build());
+        StageProgram(plan, placements[static_cast<size_t>(stage)], stage, program.num_micro_batches)
+            .build());
   }
   return program;
 }

@@ -1,9 +1,10 @@
 // EventLoop: work items that all progress at one common rate.
 //
 // Each rank's device gives rate 1. Where ranks share `cores`, every active item progresses at
-// min(1, cores / sum of active weights) (processor sharing), divided by `oversubscription` while ranks outnumber
-// cores. Because the rate is common, items finish in the order of their virtual finish time (virtual clock plus
-// work), whatever the rate does meanwhile: one heap serves both cases.
+// min(1, cores / sum of active weights) (processor sharing), divided by `oversubscription` while
+// ranks outnumber cores. Because the rate is common, items finish in the order of their virtual
+// finish time (virtual clock plus work), whatever the rate does meanwhile: one heap serves both
+// cases.
 #pragma once
 
 #include <cstdint>
@@ -16,9 +17,11 @@ namespace meshwright {
 class EventLoop {
  public:
   /// `cores`: shared cores, or nothing when every rank has its own device.
-  EventLoop(std::optional<int> cores, double oversubscription) : cores_(cores), oversubscription_(oversubscription) {}
+  EventLoop(std::optional<int> cores, double oversubscription)
+      : cores_(cores), oversubscription_(oversubscription) {}
 
-  /// Starts an item of `work` seconds at rate 1 that keeps `weight` cores busy; `id` comes back from next().
+  /// Starts an item of `work` seconds at rate 1 that keeps `weight` cores busy; `id` comes back
+  /// from next().
   void start(int id, double work, double weight);
 
   /// Advances to the next finished item and returns its id; nothing when no item is active.
@@ -33,7 +36,8 @@ class EventLoop {
     int id;
     double weight;
     bool operator>(const Item& o) const {
-      return virtual_finish != o.virtual_finish ? virtual_finish > o.virtual_finish : sequence > o.sequence;
+      return virtual_finish != o.virtual_finish ? virtual_finish > o.virtual_finish
+                                                : sequence > o.sequence;
     }
   };
   [[nodiscard]] double rate() const;

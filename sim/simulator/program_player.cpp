@@ -12,12 +12,20 @@ constexpr int kStreams = 4;
 int event_id(Stream stream, int index) { return index * kStreams + static_cast<int>(stream); }
 
 bool uses_comm_stream(ActionKind k) { return k == ActionKind::kReduce || k == ActionKind::kGather; }
-bool waits_for_bucket(ActionKind k) { return k == ActionKind::kWaitReduce || k == ActionKind::kWaitGather; }
+bool waits_for_bucket(ActionKind k) {
+  return k == ActionKind::kWaitReduce || k == ActionKind::kWaitGather;
+}
 
 }  // namespace
 
-ProgramPlayer::ProgramPlayer(const Plan& plan, const Program& program, const StageCosts& costs, EventLoop loop)
-    : plan_(plan), program_(program), costs_(costs), loop_(std::move(loop)),
+ProgramPlayer::ProgramPlayer(const Plan& plan,
+                             const Program& program,
+                             const StageCosts& costs,
+                             EventLoop loop)
+    : plan_(plan),
+      program_(program),
+      costs_(costs),
+      loop_(std::move(loop)),
       ranks_per_stage_(static_cast<double>(plan.world_size()) / plan.layout().pp) {
   const Mesh mesh(plan.layout());
   for (size_t s = 0; s < program.stages.size(); ++s) {
@@ -31,7 +39,8 @@ ProgramPlayer::ProgramPlayer(const Plan& plan, const Program& program, const Sta
 
 Timeline ProgramPlayer::play() {
   const int n = static_cast<int>(stages_.size());
-  for (int s = 0; s < n; ++s) loop_.start(event_id(Stream::kStart, s), costs_.step_start(s).v, weight());
+  for (int s = 0; s < n; ++s)
+    loop_.start(event_id(Stream::kStart, s), costs_.step_start(s).v, weight());
   while (const auto id = loop_.next()) {
     const int index = *id / kStreams;
     switch (static_cast<Stream>(*id % kStreams)) {
@@ -69,7 +78,8 @@ Timeline ProgramPlayer::play() {
   }
   Timeline timeline;
   for (Stage& s : stages_) {
-    MW_CHECK(s.next == program_.stages[static_cast<size_t>(&s - stages_.data())].size(), "the program deadlocks");
+    MW_CHECK(s.next == program_.stages[static_cast<size_t>(&s - stages_.data())].size(),
+             "the program deadlocks");
     s.timeline.step_end_s = loop_.now();
     timeline.ranks.push_back(std::move(s.timeline));
   }
@@ -88,7 +98,8 @@ void ProgramPlayer::advance(int index) {
 bool ProgramPlayer::begin(int index, const Action& a) {
   Stage& stage = stages_[static_cast<size_t>(index)];
   std::vector<Span>& spans = stage.timeline.spans;
-  const bool resumed = !spans.empty() && spans.size() == stage.next + 1;  // a send that waited for the one before
+  const bool resumed =
+      !spans.empty() && spans.size() == stage.next + 1;  // a send that waited for the one before
   if (!resumed) spans.push_back({.action = a, .start_s = loop_.now(), .end_s = loop_.now()});
   Span& span = spans.back();
 
@@ -148,7 +159,8 @@ void ProgramPlayer::finish_span(int index) {
   Span& span = stage.timeline.spans.back();
   span.end_s = loop_.now();
   const ActionKind kind = span.action.kind;
-  if (kind == ActionKind::kForward || kind == ActionKind::kRecompute || kind == ActionKind::kBackward) {
+  if (kind == ActionKind::kForward || kind == ActionKind::kRecompute ||
+      kind == ActionKind::kBackward) {
     const ListCost cost = costs_.blocks(span.action);
     const double stretch = (span.end_s - span.start_s) / std::max(cost.total().v, 1e-300);
     span.compute_s = cost.compute.v * stretch;
@@ -162,7 +174,8 @@ void ProgramPlayer::start_comm(int index) {
   const Stage& stage = stages_[static_cast<size_t>(index)];
   const int bucket = stage.comm_queue.front();
   const std::vector<Action>& actions = program_.stages[static_cast<size_t>(index)];
-  // The phase is that of the latest start in the list: gathers begin after all reductions have ended.
+  // The phase is that of the latest start in the list: gathers begin after all reductions have
+  // ended.
   bool gather = false;
   for (size_t i = stage.next; i-- > 0;) {
     if (!uses_comm_stream(actions[i].kind)) continue;
@@ -174,7 +187,8 @@ void ProgramPlayer::start_comm(int index) {
 }
 
 int ProgramPlayer::transfer_index(int from, Direction d, int micro_batch) {
-  const auto [it, inserted] = transfer_ids_.try_emplace({from, static_cast<int>(d), micro_batch}, static_cast<int>(transfers_.size()));
+  const auto [it, inserted] = transfer_ids_.try_emplace({from, static_cast<int>(d), micro_batch},
+                                                        static_cast<int>(transfers_.size()));
   if (inserted) transfers_.emplace_back();
   return it->second;
 }
@@ -182,7 +196,8 @@ int ProgramPlayer::transfer_index(int from, Direction d, int micro_batch) {
 void ProgramPlayer::try_transfer(int index) {
   const Transfer& t = transfers_[static_cast<size_t>(index)];
   if (!t.sent || !t.posted) return;
-  loop_.start(event_id(Stream::kTransfer, index), costs_.transfer().v, 2 * weight());  // both ends copy
+  loop_.start(
+      event_id(Stream::kTransfer, index), costs_.transfer().v, 2 * weight());  // both ends copy
 }
 
 void ProgramPlayer::join(int index, ActionKind kind) {

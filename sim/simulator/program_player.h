@@ -1,8 +1,9 @@
 // ProgramPlayer: plays a Program as events and records the timeline.
 //
-// Each stage has one compute stream (its list, in order) and one communication stream (bucket reductions and
-// gathers, in the order they are started). A transfer between stages begins when the send was issued and the receive
-// is posted, as on Gloo and NCCL; a send ends the one before it in the same direction first.
+// Each stage has one compute stream (its list, in order) and one communication stream (bucket
+// reductions and gathers, in the order they are started). A transfer between stages begins when the
+// send was issued and the receive is posted, as on Gloo and NCCL; a send ends the one before it in
+// the same direction first.
 #pragma once
 
 #include <deque>
@@ -20,14 +21,14 @@ class ProgramPlayer {
  public:
   ProgramPlayer(const Plan& plan, const Program& program, const StageCosts& costs, EventLoop loop);
 
-  /// The timeline of one step: one rank per stage. A program in which stages wait for each other for ever is a
-  /// defect of its generator: MW_CHECK.
+  /// The timeline of one step: one rank per stage. A program in which stages wait for each other
+  /// for ever is a defect of its generator: MW_CHECK.
   [[nodiscard]] Timeline play();
 
  private:
   struct Transfer {
-    bool sent = false;      ///< The sender issued it.
-    bool posted = false;    ///< The receiver waits for it.
+    bool sent = false;    ///< The sender issued it.
+    bool posted = false;  ///< The receiver waits for it.
     bool done = false;
   };
   /// What a stage's compute stream waits for.
@@ -37,9 +38,9 @@ class ProgramPlayer {
     Wait wait = Wait::kNothing;
     int waited_transfer = -1;
     int waited_bucket = -1;
-    int last_send[2] = {-1, -1};      ///< Transfer index per direction.
-    std::deque<int> comm_queue;       ///< Buckets in the communication stream, front is running.
-    std::vector<bool> comm_done;      ///< Per bucket, of the current phase (reduce, then gather).
+    int last_send[2] = {-1, -1};  ///< Transfer index per direction.
+    std::deque<int> comm_queue;   ///< Buckets in the communication stream, front is running.
+    std::vector<bool> comm_done;  ///< Per bucket, of the current phase (reduce, then gather).
     RankTimeline timeline;
   };
 

@@ -15,8 +15,13 @@ struct StagePeak {
   int stage = 0;
 };
 
-MemoryProfile stage_memory(const Plan& plan, const Program& program, const StageCosts& costs, int stage) {
-  return replay_stage(plan, costs.footprints(), program.stages[static_cast<size_t>(stage)],
+MemoryProfile stage_memory(const Plan& plan,
+                           const Program& program,
+                           const StageCosts& costs,
+                           int stage) {
+  return replay_stage(plan,
+                      costs.footprints(),
+                      program.stages[static_cast<size_t>(stage)],
                       resident_memory(plan, costs.placement(stage)));
 }
 
@@ -35,19 +40,21 @@ double scale_slowdown(const ClusterSpec& cluster) {
   return cluster.scale_slowdown_per_doubling * std::log2(static_cast<double>(cluster.num_nodes()));
 }
 
-/// peak_memory() from short steps. 1F1B repeats once its ramp is filled; under GPipe every further micro-batch adds the
-/// same saved tensors.
+/// peak_memory() from short steps. 1F1B repeats once its ramp is filled; under GPipe every further
+/// micro-batch adds the same saved tensors.
 Bytes quick_peak_memory(const Plan& plan, const StageCosts& costs) {
   const int64_t m = plan.num_micro_batches();
   const auto program = [&](int64_t n) { return build_program(plan, costs.placements(), n); };
   if (plan.layout().schedule == ScheduleKind::k1f1b) {
-    return peak_memory(plan, program(std::min<int64_t>(m, plan.layout().pp + 2)), costs).memory.peak;
+    return peak_memory(plan, program(std::min<int64_t>(m, plan.layout().pp + 2)), costs)
+        .memory.peak;
   }
   constexpr int64_t kShort = 3;
   if (m <= kShort) return peak_memory(plan, program(m), costs).memory.peak;
   const Program shorter = program(kShort - 1);
   const Program longer = program(kShort);
-  Bytes peak;  // each stage grows at its own pace, so that another one may be the highest in the end
+  Bytes
+      peak;  // each stage grows at its own pace, so that another one may be the highest in the end
   for (int s = 0; s < plan.layout().pp; ++s) {
     const Bytes at_short = stage_memory(plan, longer, costs, s).peak;
     const Bytes growth = at_short - stage_memory(plan, shorter, costs, s).peak;
@@ -68,7 +75,9 @@ Simulation simulate(const Plan& plan, const CostModel& cost, StageCostCache& cac
   const Program program = build_program(plan, costs.placements(), plan.num_micro_batches());
   Simulation out;
   out.timeline =
-      ProgramPlayer(plan, program, costs, EventLoop(plan.cluster().shared_cores, cost.oversubscription())).play();
+      ProgramPlayer(
+          plan, program, costs, EventLoop(plan.cluster().shared_cores, cost.oversubscription()))
+          .play();
   out.report = terms_of_slowest_rank(out.timeline, Mesh(plan.layout()));
   const Seconds straggling = out.report.step_time * scale_slowdown(plan.cluster());
   out.report[Term::kOther] += straggling;
@@ -80,7 +89,9 @@ Simulation simulate(const Plan& plan, const CostModel& cost, StageCostCache& cac
   const double tokens = static_cast<double>(plan.workload().tokens_per_step());
   out.tokens_per_s = tokens / out.report.step_time.v;
   const Flop flop = model_flop_per_token(plan.model(), plan.workload().seq_len) * tokens;
-  const double devices = plan.cluster().shared_cores ? std::min(plan.world_size(), *plan.cluster().shared_cores) : plan.world_size();
+  const double devices = plan.cluster().shared_cores
+                             ? std::min(plan.world_size(), *plan.cluster().shared_cores)
+                             : plan.world_size();
   out.mfu = flop / out.report.step_time / (cost.peak(plan.layout().precision) * devices);
   out.bubble_fraction = out.report[Term::kBubble] / out.report.step_time;
   out.fits = out.report.peak_memory <= plan.cluster().capacity();
@@ -101,7 +112,8 @@ QuickEstimate estimate(const Plan& plan, const CostModel& cost, StageCostCache& 
     const auto walk = [&](ActionKind kind) {
       return costs.blocks({.kind = kind, .block_begin = begin, .block_end = end}).total().v;
     };
-    const double backward = walk(ActionKind::kBackward) + (l.recompute == Recompute::kFull ? walk(ActionKind::kRecompute) : 0.0);
+    const double backward = walk(ActionKind::kBackward) +
+                            (l.recompute == Recompute::kFull ? walk(ActionKind::kRecompute) : 0.0);
     const double stage = walk(ActionKind::kForward) + backward;
     slowest = std::max(slowest, stage);
     sum += stage;
@@ -116,17 +128,20 @@ QuickEstimate estimate(const Plan& plan, const CostModel& cost, StageCostCache& 
     }
     tail = std::max(tail, std::max(0.0, reduce - backward) + rest);
   }
-  // 1F1B exposes about two hops per micro-batch in steady state, GPipe one each way per fill and drain.
-  const double hops = l.pp == 1 ? 0.0
+  // 1F1B exposes about two hops per micro-batch in steady state, GPipe one each way per fill and
+  // drain.
+  const double hops = l.pp == 1                           ? 0.0
                       : l.schedule == ScheduleKind::k1f1b ? 2.0 * (l.pp - 1) * (m / l.pp + 0.68)
                                                           : 2.0 * (l.pp - 1) + m;
   double time = m * slowest + sum - slowest + hops * costs.transfer().v + tail;
   if (plan.cluster().shared_cores) {
     // All ranks' work over the shared cores bounds the step from below.
     const double ranks_per_stage = static_cast<double>(plan.world_size()) / l.pp;
-    const double transfers = 2.0 * m * (l.pp - 1) * costs.transfer().v;  // there and back; both ends copy
+    const double transfers =
+        2.0 * m * (l.pp - 1) * costs.transfer().v;  // there and back; both ends copy
     const double work = (m * sum + 2.0 * transfers) * ranks_per_stage + tail * plan.world_size();
-    const double oversubscribed = plan.world_size() > *plan.cluster().shared_cores ? cost.oversubscription() : 1.0;
+    const double oversubscribed =
+        plan.world_size() > *plan.cluster().shared_cores ? cost.oversubscription() : 1.0;
     time = std::max(time, work / *plan.cluster().shared_cores * oversubscribed);
   }
   time *= 1.0 + scale_slowdown(plan.cluster());

@@ -1,11 +1,12 @@
 // simulate(): one training step of a plan, predicted.
 //
-// Reads: a Plan and a CostModel. Expands the plan into the Program that the worker would run, prices every action,
-// and plays the program as events. Feeds: planner, explain, simulate --trace, and the predicted half of compare.
+// Reads: a Plan and a CostModel. Expands the plan into the Program that the worker would run,
+// prices every action, and plays the program as events. Feeds: planner, explain, simulate --trace,
+// and the predicted half of compare.
 //
-// One rank stands for all ranks of its stage (data- and tensor-parallel peers do the same at the same time). Where
-// ranks share a machine's cores, all active ranks progress at the same rate cores / active; elsewhere each rank has
-// a device of its own.
+// One rank stands for all ranks of its stage (data- and tensor-parallel peers do the same at the
+// same time). Where ranks share a machine's cores, all active ranks progress at the same rate cores
+// / active; elsewhere each rank has a device of its own.
 #pragma once
 
 #include <optional>
@@ -22,9 +23,10 @@ namespace meshwright {
 
 struct Simulation {
   StepReport report;
-  Timeline timeline;        ///< One rank per stage: the first of each.
-  int peak_stage = 0;       ///< The stage with the highest peak memory.
-  double mfu = 0;           ///< Model FLOP utilisation, without recompute, of the data sheet's or measured peak.
+  Timeline timeline;   ///< One rank per stage: the first of each.
+  int peak_stage = 0;  ///< The stage with the highest peak memory.
+  double mfu =
+      0;  ///< Model FLOP utilisation, without recompute, of the data sheet's or measured peak.
   double bubble_fraction = 0;
   double tokens_per_s = 0;  ///< Of the whole job.
   bool fits = false;        ///< peak_memory <= capacity of a device.
@@ -34,12 +36,15 @@ struct Simulation {
 [[nodiscard]] Simulation simulate(const Plan& plan, const CostModel& cost, StageCostCache& cache);
 [[nodiscard]] Simulation simulate(const Plan& plan, const CostModel& cost);
 
-/// The closed form that the planner ranks by: m max_r S_r + sum_r S_r - max_r S_r for equal micro-batches, plus
-/// exposed transfers, gradient reduction and optimizer. A test holds it to simulate().
+/// The closed form that the planner ranks by: m max_r S_r + sum_r S_r - max_r S_r for equal
+/// micro-batches, plus exposed transfers, gradient reduction and optimizer. A test holds it to
+/// simulate().
 struct QuickEstimate {
   Seconds step_time;
   Bytes peak_memory;
 };
-[[nodiscard]] QuickEstimate estimate(const Plan& plan, const CostModel& cost, StageCostCache& cache);
+[[nodiscard]] QuickEstimate estimate(const Plan& plan,
+                                     const CostModel& cost,
+                                     StageCostCache& cache);
 
 }  // namespace meshwright

@@ -34,7 +34,8 @@ std::shared_ptr<const ShardCosts> StageCostCache::shard(const Plan& plan, const 
     BlockCosts& c = costs->blocks[kind];
     c.forward = cost.list_time(b.forward, b.kind, true, l.precision, tp);
     c.backward = cost.list_time(b.backward, b.kind, false, l.precision, tp);
-    if (!b.recompute.empty()) c.recompute = cost.list_time(b.recompute, b.kind, true, l.precision, tp);
+    if (!b.recompute.empty())
+      c.recompute = cost.list_time(b.recompute, b.kind, true, l.precision, tp);
   }
   return slot = std::move(costs);
 }
@@ -47,7 +48,10 @@ std::shared_ptr<const StagePlacements> StageCostCache::placements(const Plan& pl
 }
 
 StageCosts::StageCosts(const Plan& plan, const CostModel& cost, StageCostCache& cache)
-    : plan_(plan), cost_(cost), shard_(cache.shard(plan, cost)), placements_(cache.placements(plan)) {
+    : plan_(plan),
+      cost_(cost),
+      shard_(cache.shard(plan, cost)),
+      placements_(cache.placements(plan)) {
   const Mesh mesh(plan.layout());
   const ClusterSpec& cluster = plan.cluster();
   tp_ = group_shape(mesh, cluster, GroupKind::kTp);
@@ -57,7 +61,8 @@ StageCosts::StageCosts(const Plan& plan, const CostModel& cost, StageCostCache& 
   tie_ = group_shape(mesh, cluster, GroupKind::kTie);
   world_ = group_shape(mesh, cluster, GroupKind::kWorld);
   if (plan.layout().pp > 1) {
-    transfer_ = cost.collective_time(CommOp::kSendRecv, Bytes{shard_->footprints.boundary}, neighbour_shape(mesh, cluster));
+    transfer_ = cost.collective_time(
+        CommOp::kSendRecv, Bytes{shard_->footprints.boundary}, neighbour_shape(mesh, cluster));
   }
 }
 
@@ -66,7 +71,9 @@ ListCost StageCosts::blocks(const Action& a) const {
   ListCost sum;
   for (int b = a.block_begin; b < a.block_end; ++b) {
     const BlockCosts& c = of(block_kind(b, count));
-    sum = sum + (a.kind == ActionKind::kForward ? c.forward : a.kind == ActionKind::kRecompute ? c.recompute : c.backward);
+    sum = sum + (a.kind == ActionKind::kForward     ? c.forward
+                 : a.kind == ActionKind::kRecompute ? c.recompute
+                                                    : c.backward);
   }
   sum.host += cost_.host_per_action();
   if (a.kind == ActionKind::kForward) sum.host += plan_.cluster().device.host_per_micro_batch;
@@ -74,7 +81,8 @@ ListCost StageCosts::blocks(const Action& a) const {
 }
 
 Seconds StageCosts::step_start(int stage) const {
-  return cost_.zeroing_time(Bytes{kGradientBytes * static_cast<double>(placement(stage).padded_parameters())});
+  return cost_.zeroing_time(
+      Bytes{kGradientBytes * static_cast<double>(placement(stage).padded_parameters())});
 }
 
 Seconds StageCosts::reduce(int stage, int bucket) const {
@@ -89,27 +97,33 @@ Seconds StageCosts::reduce(int stage, int bucket) const {
 Seconds StageCosts::gather(int stage, int bucket) const {
   const Bucket& b = placement(stage).buckets[static_cast<size_t>(bucket)];
   const auto width = static_cast<double>(size_of(activation_dtype(plan_.layout().precision)));
-  return cost_.collective_time(CommOp::kAllGather, Bytes{width * static_cast<double>(b.padded_numel)}, dp_shard_);
+  return cost_.collective_time(
+      CommOp::kAllGather, Bytes{width * static_cast<double>(b.padded_numel)}, dp_shard_);
 }
 
 Seconds StageCosts::duration(const Action& a, int stage) const {
   switch (a.kind) {
     case ActionKind::kSumCopies: {
       Seconds t;
-      for (const PartialRange& r : placement(stage).buckets[static_cast<size_t>(a.bucket)].partial) {
-        const GroupShape shape{.num_ranks = r.copies, .ranks_per_node = std::min(r.copies, tp_.ranks_per_node)};
-        t += cost_.collective_time(CommOp::kAllReduce, Bytes{kGradientBytes * static_cast<double>(r.numel)}, shape);
+      for (const PartialRange& r :
+           placement(stage).buckets[static_cast<size_t>(a.bucket)].partial) {
+        const GroupShape shape{.num_ranks = r.copies,
+                               .ranks_per_node = std::min(r.copies, tp_.ranks_per_node)};
+        t += cost_.collective_time(
+            CommOp::kAllReduce, Bytes{kGradientBytes * static_cast<double>(r.numel)}, shape);
       }
       return t;
     }
     case ActionKind::kSumTied: {
       const Bucket& b = placement(stage).buckets[static_cast<size_t>(a.bucket)];
-      return cost_.collective_time(CommOp::kAllReduce, Bytes{kGradientBytes * static_cast<double>(b.padded_numel)}, tie_);
+      return cost_.collective_time(
+          CommOp::kAllReduce, Bytes{kGradientBytes * static_cast<double>(b.padded_numel)}, tie_);
     }
     case ActionKind::kGradNorm: {
       // Reading the gradients once, and one small all-reduce over all ranks.
       Operator read{.kind = OpKind::kAdd, .inputs = {}, .outputs = {}};
-      const double owned = static_cast<double>(placement(stage).padded_parameters()) / plan_.layout().dp();
+      const double owned =
+          static_cast<double>(placement(stage).padded_parameters()) / plan_.layout().dp();
       read.bytes = Bytes{kGradientBytes * owned};
       return cost_.operator_time(read, plan_.layout().precision, tp_) +
              cost_.collective_time(CommOp::kAllReduce, kStepScalars, world_);
@@ -117,7 +131,8 @@ Seconds StageCosts::duration(const Action& a, int stage) const {
     case ActionKind::kOptimizer: {
       const Bucket& b = placement(stage).buckets[static_cast<size_t>(a.bucket)];
       const double shards = plan_.layout().zero_stage >= 1 ? plan_.layout().dp_shard : 1;
-      return cost_.optimizer_time(static_cast<double>(b.padded_numel) / shards, plan_.layout().precision);
+      return cost_.optimizer_time(static_cast<double>(b.padded_numel) / shards,
+                                  plan_.layout().precision);
     }
     case ActionKind::kForward:
     case ActionKind::kRecompute:

@@ -1,4 +1,5 @@
-// Durations of a stage's actions: the price list that the event simulation and the closed form share.
+// Durations of a stage's actions: the price list that the event simulation and the closed form
+// share.
 #pragma once
 
 #include <map>
@@ -29,16 +30,19 @@ struct ShardCosts {
 /// One placement per stage: that of the stage's first rank.
 using StagePlacements = std::vector<RankPlacement>;
 
-/// Shares ShardCosts and StagePlacements between the layouts of one search. One problem and one CostModel per cache.
-/// Not thread-safe.
+/// Shares ShardCosts and StagePlacements between the layouts of one search. One problem and one
+/// CostModel per cache. Not thread-safe.
 class StageCostCache {
  public:
   [[nodiscard]] std::shared_ptr<const ShardCosts> shard(const Plan& plan, const CostModel& cost);
   [[nodiscard]] std::shared_ptr<const StagePlacements> placements(const Plan& plan);
 
  private:
-  std::map<std::tuple<int, bool, int64_t, Recompute, Precision>, std::shared_ptr<const ShardCosts>> shards_;
-  std::map<std::tuple<int, bool, int, int, int, int, std::vector<int>>, std::shared_ptr<const StagePlacements>> placements_;
+  std::map<std::tuple<int, bool, int64_t, Recompute, Precision>, std::shared_ptr<const ShardCosts>>
+      shards_;
+  std::map<std::tuple<int, bool, int, int, int, int, std::vector<int>>,
+           std::shared_ptr<const StagePlacements>>
+      placements_;
 };
 
 class StageCosts {
@@ -51,12 +55,18 @@ class StageCosts {
   [[nodiscard]] Seconds duration(const Action& action, int stage) const;
   /// What a rank does before its first action: zeroing gradients.
   [[nodiscard]] Seconds step_start(int stage) const;
-  [[nodiscard]] Seconds transfer() const { return transfer_; }  ///< One activation between neighbouring stages.
+  [[nodiscard]] Seconds transfer() const {
+    return transfer_;
+  }  ///< One activation between neighbouring stages.
   [[nodiscard]] Seconds reduce(int stage, int bucket) const;
   [[nodiscard]] Seconds gather(int stage, int bucket) const;
-  [[nodiscard]] const BlockCosts& of(BlockKind kind) const { return shard_->blocks[static_cast<int>(kind)]; }
+  [[nodiscard]] const BlockCosts& of(BlockKind kind) const {
+    return shard_->blocks[static_cast<int>(kind)];
+  }
   [[nodiscard]] const StagePlacements& placements() const { return *placements_; }
-  [[nodiscard]] const RankPlacement& placement(int stage) const { return (*placements_)[static_cast<size_t>(stage)]; }
+  [[nodiscard]] const RankPlacement& placement(int stage) const {
+    return (*placements_)[static_cast<size_t>(stage)];
+  }
   [[nodiscard]] const StageFootprints& footprints() const { return shard_->footprints; }
 
  private:

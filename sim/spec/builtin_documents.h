@@ -8,8 +8,10 @@
 
 namespace meshwright {
 
-/// The text of models/<folder>/<name>.json, or nothing. `folder` is "llm", "hardware" or "workloads".
-[[nodiscard]] std::optional<std::string_view> builtin_document(std::string_view folder, std::string_view name);
+/// The text of models/<folder>/<name>.json, or nothing. `folder` is "llm", "hardware" or
+/// "workloads".
+[[nodiscard]] std::optional<std::string_view> builtin_document(std::string_view folder,
+                                                               std::string_view name);
 
 /// All names of a folder, sorted.
 [[nodiscard]] std::vector<std::string> builtin_names(std::string_view folder);

@@ -18,7 +18,8 @@ constexpr Range kSeconds{0, 1e6};
 
 std::vector<std::string> op_names() {
   std::vector<std::string> names;
-  for (int k = 0; k <= static_cast<int>(OpKind::kReduceScatter); ++k) names.emplace_back(to_string(static_cast<OpKind>(k)));
+  for (int k = 0; k <= static_cast<int>(OpKind::kReduceScatter); ++k)
+    names.emplace_back(to_string(static_cast<OpKind>(k)));
   return names;
 }
 
@@ -29,7 +30,8 @@ OpKind read_kind(ObjectReader& r) {
 }
 
 CommOp read_comm(ObjectReader& r) {
-  static const std::vector<std::string> kNames = {"all_reduce", "all_gather", "reduce_scatter", "send_recv"};
+  static const std::vector<std::string> kNames = {
+      "all_reduce", "all_gather", "reduce_scatter", "send_recv"};
   const std::string name = r.choice("collective", kNames, "");
   return static_cast<CommOp>(std::find(kNames.begin(), kNames.end(), name) - kNames.begin());
 }
@@ -47,24 +49,41 @@ Result<std::vector<T>> read_array(ObjectReader& parent, const std::string& key, 
 }
 
 Json to_json(const Calibration& c) {
-  Json json = {{"schema_version", 1}, {"machine_id", c.machine_id}, {"cpu_model", c.cpu_model}, {"cores", c.cores},
-               {"date", c.date}, {"tool_version", c.tool_version}, {"adamw_params_per_s", c.adamw_params_per_s},
-               {"host_per_operator_s", c.host_per_operator_s}, {"host_per_action_s", c.host_per_action_s},
+  Json json = {{"schema_version", 1},
+               {"machine_id", c.machine_id},
+               {"cpu_model", c.cpu_model},
+               {"cores", c.cores},
+               {"date", c.date},
+               {"tool_version", c.tool_version},
+               {"adamw_params_per_s", c.adamw_params_per_s},
+               {"host_per_operator_s", c.host_per_operator_s},
+               {"host_per_action_s", c.host_per_action_s},
                {"oversubscription", c.oversubscription}};
-  for (const char* key : {"matmul", "attention", "stream", "collectives"}) json[key] = Json::array();
+  for (const char* key : {"matmul", "attention", "stream", "collectives"})
+    json[key] = Json::array();
   for (const MatmulSample& s : c.matmul) {
-    json["matmul"].push_back({{"operator", to_string(s.kind)}, {"m", s.m}, {"n", s.n}, {"k", s.k}, {"seconds_s", s.seconds}});
+    json["matmul"].push_back({{"operator", to_string(s.kind)},
+                              {"m", s.m},
+                              {"n", s.n},
+                              {"k", s.k},
+                              {"seconds_s", s.seconds}});
   }
   for (const AttentionSample& s : c.attention) {
-    json["attention"].push_back({{"seq_len", s.seq_len}, {"head_dim", s.head_dim},
-                                 {"forward_flop_per_s", s.forward_flop_per_s}, {"backward_flop_per_s", s.backward_flop_per_s}});
+    json["attention"].push_back({{"seq_len", s.seq_len},
+                                 {"head_dim", s.head_dim},
+                                 {"forward_flop_per_s", s.forward_flop_per_s},
+                                 {"backward_flop_per_s", s.backward_flop_per_s}});
   }
   for (const StreamFit& s : c.stream) {
-    json["stream"].push_back({{"operator", to_string(s.kind)}, {"overhead_s", s.overhead_s}, {"bytes_per_s", s.bytes_per_s}});
+    json["stream"].push_back({{"operator", to_string(s.kind)},
+                              {"overhead_s", s.overhead_s},
+                              {"bytes_per_s", s.bytes_per_s}});
   }
   for (const CollectiveFit& s : c.collectives) {
-    json["collectives"].push_back({{"collective", to_string(s.op)}, {"group_size", s.group_size},
-                                   {"alpha_s", s.alpha_s}, {"beta_s_per_byte", s.beta_s_per_byte}});
+    json["collectives"].push_back({{"collective", to_string(s.op)},
+                                   {"group_size", s.group_size},
+                                   {"alpha_s", s.alpha_s},
+                                   {"beta_s_per_byte", s.beta_s_per_byte}});
   }
   return json;
 }
@@ -72,7 +91,8 @@ Json to_json(const Calibration& c) {
 }  // namespace
 
 std::string_view to_string(CommOp op) {
-  static constexpr std::string_view kNames[kNumCommOps] = {"all_reduce", "all_gather", "reduce_scatter", "send_recv"};
+  static constexpr std::string_view kNames[kNumCommOps] = {
+      "all_reduce", "all_gather", "reduce_scatter", "send_recv"};
   return kNames[static_cast<size_t>(op)];
 }
 
@@ -92,32 +112,52 @@ Result<Calibration> read_calibration(const std::string& path) {
   c.host_per_action_s = r.number("host_per_action_s", kSeconds);
   c.oversubscription = r.number("oversubscription", {1.0, 10.0});
   MW_ASSIGN_OR_RETURN(c.matmul, (read_array<MatmulSample>(r, "matmul", [](ObjectReader& s) {
-                        return MatmulSample{read_kind(s), s.integer("m", kDim), s.integer("n", kDim),
-                                            s.integer("k", kDim), s.number("seconds_s", {1e-12, 1e6})};
+                        return MatmulSample{read_kind(s),
+                                            s.integer("m", kDim),
+                                            s.integer("n", kDim),
+                                            s.integer("k", kDim),
+                                            s.number("seconds_s", {1e-12, 1e6})};
                       })));
-  MW_ASSIGN_OR_RETURN(c.attention, (read_array<AttentionSample>(r, "attention", [](ObjectReader& s) {
-                        return AttentionSample{s.integer("seq_len", kDim), s.integer("head_dim", kDim),
+  MW_ASSIGN_OR_RETURN(c.attention,
+                      (read_array<AttentionSample>(r, "attention", [](ObjectReader& s) {
+                        return AttentionSample{s.integer("seq_len", kDim),
+                                               s.integer("head_dim", kDim),
                                                s.number("forward_flop_per_s", kPositiveQuantity),
                                                s.number("backward_flop_per_s", kPositiveQuantity)};
                       })));
   MW_ASSIGN_OR_RETURN(c.stream, (read_array<StreamFit>(r, "stream", [](ObjectReader& s) {
-                        return StreamFit{read_kind(s), s.number("overhead_s", kSeconds),
+                        return StreamFit{read_kind(s),
+                                         s.number("overhead_s", kSeconds),
                                          s.number("bytes_per_s", kPositiveQuantity)};
                       })));
-  MW_ASSIGN_OR_RETURN(c.collectives, (read_array<CollectiveFit>(r, "collectives", [](ObjectReader& s) {
-                        return CollectiveFit{read_comm(s), static_cast<int>(s.integer("group_size", {2, 1e6})),
-                                             s.number("alpha_s", kSeconds), s.number("beta_s_per_byte", kSeconds)};
+  MW_ASSIGN_OR_RETURN(c.collectives,
+                      (read_array<CollectiveFit>(r, "collectives", [](ObjectReader& s) {
+                        return CollectiveFit{read_comm(s),
+                                             static_cast<int>(s.integer("group_size", {2, 1e6})),
+                                             s.number("alpha_s", kSeconds),
+                                             s.number("beta_s_per_byte", kSeconds)};
                       })));
   MW_RETURN_IF_ERROR(r.finish());
   for (const char* key : {"matmul", "attention", "stream"}) {
     if (json[key].empty()) {
-      return Error{.where = path + "#/" + key, .field = key, .value = "[]", .rule = "must not be empty", .remedy = "calibrate again"};
+      return Error{.where = path + "#/" + key,
+                   .field = key,
+                   .value = "[]",
+                   .rule = "must not be empty",
+                   .remedy = "calibrate again"};
     }
   }
-  for (const OpKind kind : {OpKind::kLinear, OpKind::kLinearBackwardInput, OpKind::kLinearBackwardWeight}) {
-    if (std::any_of(c.matmul.begin(), c.matmul.end(), [&](const MatmulSample& s) { return s.kind == kind; })) continue;
-    return Error{.where = path + "#/matmul", .field = "matmul", .value = "no " + std::string(to_string(kind)),
-                 .rule = "must hold samples of forward, input gradient and weight gradient", .remedy = "calibrate again"};
+  for (const OpKind kind :
+       {OpKind::kLinear, OpKind::kLinearBackwardInput, OpKind::kLinearBackwardWeight}) {
+    if (std::any_of(c.matmul.begin(), c.matmul.end(), [&](const MatmulSample& s) {
+          return s.kind == kind;
+        }))
+      continue;
+    return Error{.where = path + "#/matmul",
+                 .field = "matmul",
+                 .value = "no " + std::string(to_string(kind)),
+                 .rule = "must hold samples of forward, input gradient and weight gradient",
+                 .remedy = "calibrate again"};
   }
   c.id = hex(fnv1a(json.dump()));
   return c;
@@ -134,11 +174,13 @@ Result<std::optional<Calibration>> find_calibration(const std::string& path,
   if (!path.empty()) {
     MW_ASSIGN_OR_RETURN(Calibration c, read_calibration(path));
     if (c.machine_id != machine_id && !force) {
-      return Error{.where = path + "#/machine_id",
-                   .field = "machine_id",
-                   .value = c.machine_id,
-                   .rule = fmt::format("was measured on another machine ({}); this one is {}", c.cpu_model, machine_id),
-                   .remedy = "run meshwright calibrate here, or pass --force to use it anyway"};
+      return Error{
+          .where = path + "#/machine_id",
+          .field = "machine_id",
+          .value = c.machine_id,
+          .rule = fmt::format(
+              "was measured on another machine ({}); this one is {}", c.cpu_model, machine_id),
+          .remedy = "run meshwright calibrate here, or pass --force to use it anyway"};
     }
     return std::optional<Calibration>(std::move(c));
   }

@@ -1,7 +1,8 @@
 // Calibration: what was measured on one machine, for the cost model to use instead of data sheets.
 //
-// Made by `meshwright calibrate` through the worker, read by sim/cost. Every figure is a measurement of the executor's own operators and collectives, taken with as
-// many ranks at work as the machine has cores, so that shared caches and memory count.
+// Made by `meshwright calibrate` through the worker, read by sim/cost. Every figure is a
+// measurement of the executor's own operators and collectives, taken with as many ranks at work as
+// the machine has cores, so that shared caches and memory count.
 #pragma once
 
 #include <optional>
@@ -26,11 +27,12 @@ struct MatmulSample {
 struct AttentionSample {
   int64_t seq_len = 0;
   int64_t head_dim = 0;
-  double forward_flop_per_s = 0;   ///< Over the flop that ModelGraph counts.
+  double forward_flop_per_s = 0;  ///< Over the flop that ModelGraph counts.
   double backward_flop_per_s = 0;
 };
 
-/// A memory-bound operator: seconds = overhead + bytes / rate, over the bytes that ModelGraph counts.
+/// A memory-bound operator: seconds = overhead + bytes / rate, over the bytes that ModelGraph
+/// counts.
 struct StreamFit {
   OpKind kind = OpKind::kAdd;
   double overhead_s = 0;
@@ -50,8 +52,8 @@ struct CollectiveFit {
 };
 
 struct Calibration {
-  std::string id;            ///< Content hash, filled when read or written.
-  std::string machine_id;    ///< MachineFacts::id.
+  std::string id;          ///< Content hash, filled when read or written.
+  std::string machine_id;  ///< MachineFacts::id.
   std::string cpu_model;
   int cores = 1;
   std::string date;
@@ -63,18 +65,19 @@ struct Calibration {
   double adamw_params_per_s = 0;
   double host_per_operator_s = 0;  ///< Interpreter time between operators.
   double host_per_action_s = 0;
-  /// Slow-down of a rank beyond its fair share when ranks outnumber cores (caches are refilled at every switch).
+  /// Slow-down of a rank beyond its fair share when ranks outnumber cores (caches are refilled at
+  /// every switch).
   double oversubscription = 1.0;
 };
 
 [[nodiscard]] Result<Calibration> read_calibration(const std::string& path);
 [[nodiscard]] Result<Ok> write_calibration(const std::string& path, const Calibration& calibration);
 
-/// The calibration to price `cluster` with: `path` when given (refused when it is of another machine, unless
-/// `force`), else the newest of this machine in `default_dir`, else nothing.
+/// The calibration to price `cluster` with: `path` when given (refused when it is of another
+/// machine, unless `force`), else the newest of this machine in `default_dir`, else nothing.
 [[nodiscard]] Result<std::optional<Calibration>> find_calibration(const std::string& path,
-                                                                 const std::string& default_dir,
-                                                                 const std::string& machine_id,
-                                                                 bool force);
+                                                                  const std::string& default_dir,
+                                                                  const std::string& machine_id,
+                                                                  bool force);
 
 }  // namespace meshwright

@@ -40,7 +40,9 @@ LinkSpec read_link(ObjectReader& parent, const std::string& key, bool required) 
 }
 
 /// A document of models/hardware: the device and the node it comes in.
-Result<ClusterSpec> read_hardware(std::string_view text, const std::string& origin, const MachineFacts& machine) {
+Result<ClusterSpec> read_hardware(std::string_view text,
+                                  const std::string& origin,
+                                  const MachineFacts& machine) {
   MW_ASSIGN_OR_RETURN(const Json json, parse_json(text, origin));
   ObjectReader r(json, origin);
   ClusterSpec c;
@@ -62,7 +64,8 @@ Result<ClusterSpec> read_hardware(std::string_view text, const std::string& orig
   d.memory_fraction = r.number_or("memory_fraction", 0.8, kFraction);
   d.launch = Seconds{r.number_or("launch_us", 4.0, kNonNegative) * kMicro};
   d.host_per_layer = Seconds{r.number_or("host_per_layer_us", 500.0, kNonNegative) * kMicro};
-  d.host_per_micro_batch = Seconds{r.number_or("host_per_micro_batch_us", 0.0, kNonNegative) * kMicro};
+  d.host_per_micro_batch =
+      Seconds{r.number_or("host_per_micro_batch_us", 0.0, kNonNegative) * kMicro};
   c.devices_per_node = cpu ? 1 : static_cast<int>(r.integer("devices_per_node", {1, 1e5}));
   c.intra_node = read_link(r, "intra_node", true);
   c.inter_node = read_link(r, "inter_node", !cpu);
@@ -94,11 +97,12 @@ Result<ClusterSpec> builtin_cluster(const std::string& name, const MachineFacts&
   const bool number = x != std::string::npos && parsed.ec == std::errc{} && parsed.ptr == end;
   if (!text) {
     const auto near = nearest_word(device, builtin_devices());
-    return Error{.where = "--cluster",
-                 .field = "cluster",
-                 .value = name,
-                 .rule = "is neither COUNTxDEVICE of a built-in device nor a path that exists",
-                 .remedy = near ? "did you mean " + *near + "?" : "devices: " + join(builtin_devices())};
+    return Error{
+        .where = "--cluster",
+        .field = "cluster",
+        .value = name,
+        .rule = "is neither COUNTxDEVICE of a built-in device nor a path that exists",
+        .remedy = near ? "did you mean " + *near + "?" : "devices: " + join(builtin_devices())};
   }
   if (!number || count < 1 || count > 1000000) {
     return Error{.where = "--cluster",
@@ -128,7 +132,10 @@ Result<ClusterSpec> load_cluster(const std::string& name_or_path, const MachineF
     const std::string device = r.text("device");
     const auto builtin = builtin_document("hardware", device);
     if (!builtin) {
-      r.fail("device", '"' + device + '"', "is not a built-in device", "built-in: " + join(builtin_devices()));
+      r.fail("device",
+             '"' + device + '"',
+             "is not a built-in device",
+             "built-in: " + join(builtin_devices()));
     } else {
       MW_ASSIGN_OR_RETURN(c, read_hardware(*builtin, "built-in " + device, machine));
     }
@@ -137,7 +144,8 @@ Result<ClusterSpec> load_cluster(const std::string& name_or_path, const MachineF
     MW_RETURN_IF_ERROR(r.finish(false));
     MW_ASSIGN_OR_RETURN(c, read_hardware(device.dump(), name_or_path + "#/device", machine));
   }
-  if (r.has("devices_per_node")) c.devices_per_node = static_cast<int>(r.integer("devices_per_node", {1, 1e5}));
+  if (r.has("devices_per_node"))
+    c.devices_per_node = static_cast<int>(r.integer("devices_per_node", {1, 1e5}));
   if (r.has("intra_node")) c.intra_node = read_link(r, "intra_node", true);
   if (r.has("inter_node")) c.inter_node = read_link(r, "inter_node", true);
   if (r.has("price_usd_per_device_hour")) {
@@ -152,7 +160,8 @@ std::vector<std::string> builtin_devices() { return builtin_names("hardware"); }
 MachineFacts read_machine_facts() {
   MachineFacts facts;
   facts.cores = std::max(1, static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN)));
-  facts.memory = Bytes{static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE))};
+  facts.memory = Bytes{static_cast<double>(sysconf(_SC_PHYS_PAGES)) *
+                       static_cast<double>(sysconf(_SC_PAGESIZE))};
   std::ifstream cpuinfo("/proc/cpuinfo");
   for (std::string line; std::getline(cpuinfo, line);) {
     if (line.starts_with("model name")) {
@@ -162,7 +171,8 @@ MachineFacts read_machine_facts() {
   }
   std::string machine_id;
   std::ifstream("/etc/machine-id") >> machine_id;
-  facts.id = hex(fnv1a(fmt::format("{}|{}|{:.0f}|{}", facts.cpu_model, facts.cores, facts.memory.v / kGiB, machine_id)));
+  facts.id = hex(fnv1a(fmt::format(
+      "{}|{}|{:.0f}|{}", facts.cpu_model, facts.cores, facts.memory.v / kGiB, machine_id)));
   return facts;
 }
 

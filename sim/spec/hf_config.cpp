@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads a Hugging Face config.json into a ModelSpec.
 //
-// Foreign keys are ignored, except those that change the mathematics: unsupported ones are errors, because a plan
-// for another function than the user's is worse than none.
+// Foreign keys are ignored, except those that change the mathematics: unsupported ones are errors,
+// because a plan for another function than the user's is worse than none.
 #include <fmt/format.h>
 
 #include <filesystem>
@@ -24,18 +24,24 @@ struct FamilyName {
   const char* model_type;
   ModelFamily family;
 };
-constexpr FamilyName kFamilies[] = {
-    {"llama", ModelFamily::kLlama}, {"mistral", ModelFamily::kMistral}, {"qwen2", ModelFamily::kQwen2}};
+constexpr FamilyName kFamilies[] = {{"llama", ModelFamily::kLlama},
+                                    {"mistral", ModelFamily::kMistral},
+                                    {"qwen2", ModelFamily::kQwen2}};
 
 void require_default(ObjectReader& r, const Json& config, const char* key, const Json& expected) {
   const auto it = config.find(key);
   if (it == config.end() || it->is_null() || *it == expected) return;
-  r.fail(key, it->dump(), "changes the mathematics and is not supported", fmt::format("only {} is", expected.dump()));
+  r.fail(key,
+         it->dump(),
+         "changes the mathematics and is not supported",
+         fmt::format("only {} is", expected.dump()));
 }
 
 }  // namespace
 
-Result<ModelSpec> parse_hf_config(std::string_view text, const std::string& origin, std::string name) {
+Result<ModelSpec> parse_hf_config(std::string_view text,
+                                  const std::string& origin,
+                                  std::string name) {
   MW_ASSIGN_OR_RETURN(const Json config, parse_json(text, origin));
   ObjectReader r(config, origin);
   MW_RETURN_IF_ERROR(r.finish(false));
@@ -52,7 +58,8 @@ Result<ModelSpec> parse_hf_config(std::string_view text, const std::string& orig
     m.family = f.family;
     found = true;
   }
-  if (!found) r.fail("model_type", '"' + type + '"', "is not a known model type", "known: " + join(known));
+  if (!found)
+    r.fail("model_type", '"' + type + '"', "is not a known model type", "known: " + join(known));
 
   m.vocab_size = r.integer("vocab_size", kVocabulary);
   m.d_model = r.integer("hidden_size", kWidth);
@@ -68,14 +75,17 @@ Result<ModelSpec> parse_hf_config(std::string_view text, const std::string& orig
   MW_RETURN_IF_ERROR(r.finish(false));
 
   if (m.num_heads % m.num_kv_heads != 0) {
-    r.fail("num_key_value_heads", std::to_string(m.num_kv_heads),
+    r.fail("num_key_value_heads",
+           std::to_string(m.num_kv_heads),
            fmt::format("must divide num_attention_heads ({})", m.num_heads));
   }
   if (r.has("head_dim")) {
     m.head_dim = r.integer("head_dim", kFew);
   } else if (m.d_model % m.num_heads != 0) {
-    r.fail("hidden_size", std::to_string(m.d_model),
-           fmt::format("must be a multiple of num_attention_heads ({}) when head_dim is not given", m.num_heads));
+    r.fail("hidden_size",
+           std::to_string(m.d_model),
+           fmt::format("must be a multiple of num_attention_heads ({}) when head_dim is not given",
+                       m.num_heads));
   } else {
     m.head_dim = m.d_model / m.num_heads;
   }
@@ -89,8 +99,10 @@ Result<ModelSpec> parse_hf_config(std::string_view text, const std::string& orig
   require_default(r, config, "attention_bias", false);
   require_default(r, config, "attention_dropout", 0.0);
   require_default(r, config, "pretraining_tp", 1);
-  const bool window_in_use = m.family != ModelFamily::kQwen2 || r.boolean_or("use_sliding_window", false);
-  if (window_in_use && r.has("sliding_window")) m.sliding_window = r.integer("sliding_window", kTokens);
+  const bool window_in_use =
+      m.family != ModelFamily::kQwen2 || r.boolean_or("use_sliding_window", false);
+  if (window_in_use && r.has("sliding_window"))
+    m.sliding_window = r.integer("sliding_window", kTokens);
   MW_RETURN_IF_ERROR(r.finish(false));
   return m;
 }
@@ -103,16 +115,20 @@ Result<ModelSpec> load_model(const std::string& name_or_path) {
   std::error_code ec;
   if (!std::filesystem::exists(path, ec)) {
     const auto near = nearest_word(name_or_path, builtin_models());
-    return Error{.where = "--model",
-                 .field = "model",
-                 .value = name_or_path,
-                 .rule = "is neither a built-in name nor a path that exists",
-                 .remedy = near ? "did you mean " + *near + "?" : "built-in: " + join(builtin_models())};
+    return Error{
+        .where = "--model",
+        .field = "model",
+        .value = name_or_path,
+        .rule = "is neither a built-in name nor a path that exists",
+        .remedy = near ? "did you mean " + *near + "?" : "built-in: " + join(builtin_models())};
   }
-  const std::filesystem::path file = std::filesystem::is_directory(path, ec) ? path / "config.json" : path;
+  const std::filesystem::path file =
+      std::filesystem::is_directory(path, ec) ? path / "config.json" : path;
   MW_ASSIGN_OR_RETURN(const std::string text, read_text_file(file.string()));
-  std::string name = std::filesystem::is_directory(path, ec) ? path.filename().string() : path.stem().string();
-  if (name.empty() || name == "config") name = std::filesystem::absolute(file, ec).parent_path().filename().string();
+  std::string name =
+      std::filesystem::is_directory(path, ec) ? path.filename().string() : path.stem().string();
+  if (name.empty() || name == "config")
+    name = std::filesystem::absolute(file, ec).parent_path().filename().string();
   return parse_hf_config(text, file.string(), name);
 }
 

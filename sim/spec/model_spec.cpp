@@ -21,7 +21,8 @@ std::vector<LogicalTensor> logical_tensors(const ModelSpec& m) {
   for (int64_t layer = 0; layer < m.num_layers; ++layer) {
     const int block = static_cast<int>(layer) + 1;
     auto add = [&](const char* suffix, std::vector<int64_t> shape, ParamRole role) {
-      out.push_back({fmt::format("model.layers.{}.{}", layer, suffix), std::move(shape), block, role});
+      out.push_back(
+          {fmt::format("model.layers.{}.{}", layer, suffix), std::move(shape), block, role});
     };
     add("input_layernorm.weight", {m.d_model}, ParamRole::kAttnNorm);
     add("self_attn.q_proj.weight", {q, m.d_model}, ParamRole::kQuery);

@@ -1,7 +1,8 @@
-// ModelSpec: the architecture of one decoder-only transformer, as its Hugging Face config states it.
+// ModelSpec: the architecture of one decoder-only transformer, as its Hugging Face config states
+// it.
 //
-// Reads: a built-in (models/llm/*.json) or the user's config.json. Feeds: the logical tensor list below, which is
-// the one source of parameter counts, and sim/graph (operators).
+// Reads: a built-in (models/llm/*.json) or the user's config.json. Feeds: the logical tensor list
+// below, which is the one source of parameter counts, and sim/graph (operators).
 #pragma once
 
 #include <cstdint>
@@ -21,8 +22,8 @@ struct ModelSpec {
   std::string name;
   ModelFamily family = ModelFamily::kLlama;
   int64_t vocab_size = 0;
-  int64_t d_model = 0;       ///< Hidden width D.
-  int64_t d_ff = 0;          ///< Feed-forward width F.
+  int64_t d_model = 0;  ///< Hidden width D.
+  int64_t d_ff = 0;     ///< Feed-forward width F.
   int64_t num_layers = 0;
   int64_t num_heads = 0;     ///< Query heads N.
   int64_t num_kv_heads = 0;  ///< Key/value heads; divides num_heads.
@@ -32,7 +33,8 @@ struct ModelSpec {
   double norm_eps = 1e-5;
   bool tied_embeddings = false;
   bool qkv_bias = false;
-  std::optional<int64_t> sliding_window;  ///< Attention sees only this many tokens; sequences beyond it are refused.
+  std::optional<int64_t>
+      sliding_window;  ///< Attention sees only this many tokens; sequences beyond it are refused.
 
   friend bool operator==(const ModelSpec&, const ModelSpec&) = default;
 };
@@ -43,21 +45,21 @@ struct ModelSpec {
 
 /// What a parameter does in its block.
 enum class ParamRole : uint8_t {
-  kEmbedding,   ///< [V, D]
-  kAttnNorm,    ///< [D]
-  kQuery,       ///< [N*H, D]
-  kKey,         ///< [K*H, D]
-  kValue,       ///< [K*H, D]
-  kQueryBias,   ///< [N*H]
-  kKeyBias,     ///< [K*H]
-  kValueBias,   ///< [K*H]
-  kAttnOut,     ///< [D, N*H]
-  kFfnNorm,     ///< [D]
-  kGate,        ///< [F, D]
-  kUp,          ///< [F, D]
-  kDown,        ///< [D, F]
-  kFinalNorm,   ///< [D]
-  kLmHead,      ///< [V, D]
+  kEmbedding,  ///< [V, D]
+  kAttnNorm,   ///< [D]
+  kQuery,      ///< [N*H, D]
+  kKey,        ///< [K*H, D]
+  kValue,      ///< [K*H, D]
+  kQueryBias,  ///< [N*H]
+  kKeyBias,    ///< [K*H]
+  kValueBias,  ///< [K*H]
+  kAttnOut,    ///< [D, N*H]
+  kFfnNorm,    ///< [D]
+  kGate,       ///< [F, D]
+  kUp,         ///< [F, D]
+  kDown,       ///< [D, F]
+  kFinalNorm,  ///< [D]
+  kLmHead,     ///< [V, D]
 };
 
 /// One parameter of the model, whole: its Hugging Face name, shape and block.
@@ -69,19 +71,23 @@ struct LogicalTensor {
   [[nodiscard]] int64_t numel() const;
 };
 
-/// Every parameter once, in block order. A tied output projection is not listed: it is the embedding.
+/// Every parameter once, in block order. A tied output projection is not listed: it is the
+/// embedding.
 [[nodiscard]] std::vector<LogicalTensor> logical_tensors(const ModelSpec& model);
 
 /// Sum over logical_tensors(): tied weights counted once.
 [[nodiscard]] int64_t parameter_count(const ModelSpec& model);
 
 /// A built-in name ("llama-3-70b"), a config.json, or a folder that holds one.
-/// Errors: unknown name (lists the known ones), unknown model_type, a setting that changes the mathematics and is
-/// not supported (rope_scaling, another activation), sizes that are missing, zero, negative or do not divide.
+/// Errors: unknown name (lists the known ones), unknown model_type, a setting that changes the
+/// mathematics and is not supported (rope_scaling, another activation), sizes that are missing,
+/// zero, negative or do not divide.
 [[nodiscard]] Result<ModelSpec> load_model(const std::string& name_or_path);
 
 /// The text of a Hugging Face config.json. Keys that do not change the mathematics are ignored.
-[[nodiscard]] Result<ModelSpec> parse_hf_config(std::string_view text, const std::string& origin, std::string name);
+[[nodiscard]] Result<ModelSpec> parse_hf_config(std::string_view text,
+                                                const std::string& origin,
+                                                std::string name);
 
 [[nodiscard]] std::vector<std::string> builtin_models();
 

@@ -12,15 +12,18 @@ namespace meshwright {
 namespace {
 
 constexpr Range kTokens{1, 1e18};
-/// Sequences per step. A step is simulated micro-batch by micro-batch, so that this bounds its cost.
+/// Sequences per step. A step is simulated micro-batch by micro-batch, so that this bounds its
+/// cost.
 constexpr int64_t kMaxSequences = 1 << 20;
 
 Precision read_precision(ObjectReader& r, Precision fallback) {
-  return r.choice("precision", {"fp32", "bf16"}, std::string(to_string(fallback))) == "fp32" ? Precision::kFp32
-                                                                                               : Precision::kBf16;
+  return r.choice("precision", {"fp32", "bf16"}, std::string(to_string(fallback))) == "fp32"
+             ? Precision::kFp32
+             : Precision::kBf16;
 }
 
-/// The fields that a document states once for accelerators and, under "on_cpu", again for CPU ranks.
+/// The fields that a document states once for accelerators and, under "on_cpu", again for CPU
+/// ranks.
 void read_sizes(ObjectReader& r, Workload& w, int64_t& batch_tokens) {
   w.seq_len = r.integer_or("seq_len", w.seq_len, {1, 1e9});
   batch_tokens = r.integer_or("global_batch_tokens", batch_tokens, kTokens);
@@ -31,7 +34,9 @@ void read_sizes(ObjectReader& r, Workload& w, int64_t& batch_tokens) {
 
 }  // namespace
 
-Result<Workload> load_workload(const std::string& name_or_path, bool on_cpu, const WorkloadOverrides& overrides) {
+Result<Workload> load_workload(const std::string& name_or_path,
+                               bool on_cpu,
+                               const WorkloadOverrides& overrides) {
   std::string text;
   std::string origin = name_or_path;
   if (const auto builtin = builtin_document("workloads", name_or_path)) {
@@ -56,7 +61,8 @@ Result<Workload> load_workload(const std::string& name_or_path, bool on_cpu, con
   r.integer("schema_version", {1, 1});
   r.ignore("sources");
   w.name = r.text("name");
-  w.kind = r.choice("kind", {"pretrain", "sft"}, "") == "sft" ? WorkloadKind::kSft : WorkloadKind::kPretrain;
+  w.kind = r.choice("kind", {"pretrain", "sft"}, "") == "sft" ? WorkloadKind::kSft
+                                                              : WorkloadKind::kPretrain;
   r.integer("seq_len", {1, 1e9});
   r.integer("global_batch_tokens", kTokens);
   read_sizes(r, w, batch_tokens);
@@ -93,11 +99,13 @@ Result<Workload> load_workload(const std::string& name_or_path, bool on_cpu, con
   }
   w.global_batch = batch_tokens / w.seq_len;
   if (w.global_batch > kMaxSequences) {
-    return Error{.where = overrides.global_batch_tokens ? "--global-batch" : origin,
-                 .field = "global_batch_tokens",
-                 .value = std::to_string(batch_tokens),
-                 .rule = fmt::format("is {} sequences of {} tokens, more than {}", w.global_batch, w.seq_len, kMaxSequences),
-                 .remedy = fmt::format("use at most {}, or a longer sequence", kMaxSequences * w.seq_len)};
+    return Error{
+        .where = overrides.global_batch_tokens ? "--global-batch" : origin,
+        .field = "global_batch_tokens",
+        .value = std::to_string(batch_tokens),
+        .rule = fmt::format(
+            "is {} sequences of {} tokens, more than {}", w.global_batch, w.seq_len, kMaxSequences),
+        .remedy = fmt::format("use at most {}, or a longer sequence", kMaxSequences * w.seq_len)};
   }
   return w;
 }

@@ -29,12 +29,12 @@ struct OptimizerRecipe {
 struct Workload {
   std::string name;
   WorkloadKind kind = WorkloadKind::kPretrain;
-  int64_t seq_len = 0;              ///< Tokens per sequence S.
-  int64_t global_batch = 0;         ///< Sequences per optimizer step.
-  std::optional<double> tokens;     ///< Budget of the whole run.
+  int64_t seq_len = 0;           ///< Tokens per sequence S.
+  int64_t global_batch = 0;      ///< Sequences per optimizer step.
+  std::optional<double> tokens;  ///< Budget of the whole run.
   Precision precision = Precision::kBf16;
   OptimizerRecipe optimizer;
-  uint64_t seed = 1;                ///< Of initial weights and sample order.
+  uint64_t seed = 1;  ///< Of initial weights and sample order.
 
   [[nodiscard]] int64_t tokens_per_step() const { return seq_len * global_batch; }
   friend bool operator==(const Workload&, const Workload&) = default;
@@ -48,9 +48,11 @@ struct WorkloadOverrides {
   std::optional<Precision> precision;
 };
 
-/// A built-in name or a path to our JSON. `on_cpu` takes the document's values for CPU ranks (small and FP32).
-/// Errors: unknown name, unknown key, a global batch that is not whole sequences.
-[[nodiscard]] Result<Workload> load_workload(const std::string& name_or_path, bool on_cpu, const WorkloadOverrides& overrides);
+/// A built-in name or a path to our JSON. `on_cpu` takes the document's values for CPU ranks (small
+/// and FP32). Errors: unknown name, unknown key, a global batch that is not whole sequences.
+[[nodiscard]] Result<Workload> load_workload(const std::string& name_or_path,
+                                             bool on_cpu,
+                                             const WorkloadOverrides& overrides);
 
 [[nodiscard]] std::vector<std::string> builtin_workloads();
 

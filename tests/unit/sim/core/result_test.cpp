@@ -22,7 +22,11 @@ TEST(Result, CarriesTheFirstError) {
 }
 
 TEST(Result, MessageNamesPlaceFieldValueRuleAndRemedy) {
-  const Error e{.where = "--layout", .field = "tp", .value = "3", .rule = "must divide 64", .remedy = "use 2"};
+  const Error e{.where = "--layout",
+                .field = "tp",
+                .value = "3",
+                .rule = "must divide 64",
+                .remedy = "use 2"};
   EXPECT_EQ(to_string(e), "--layout: tp = 3: must divide 64; use 2");
 }
 
