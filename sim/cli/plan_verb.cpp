@@ -2,13 +2,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 
 #include "sim/cli/verbs.h"
 #include "sim/core/clock.h"
 #include "sim/core/version.h"
 #include "sim/plan/plan_file.h"
 #include "sim/plan/plan_json.h"
-#include "sim/planner/planner.h"
+#include "sim/planner/objective.h"
 #include "sim/report/report_json.h"
 
 namespace meshwright::cli {
@@ -17,6 +18,7 @@ namespace {
 struct Options {
   ProblemOptions problem;
   std::string top = "5";
+  std::string objective = "time";
   std::string output;
 };
 
@@ -55,7 +57,8 @@ Json to_json(const Problem& p, const PlannerResult& result, const CostModel& cos
   return json;
 }
 
-void print_run_estimate(const Problem& p, const Simulation& best) {
+void print_run_estimate(const Problem& p, const RankedPlan& ranked) {
+  const Simulation& best = ranked.simulation;
   constexpr double kDay = 86400.0;
   constexpr double kHour = 3600.0;
   constexpr double kTokensPerParameter =
@@ -70,7 +73,7 @@ void print_run_estimate(const Problem& p, const Simulation& best) {
              seconds >= kDay ? "days" : "hours");
   if (p.cluster.price_usd_per_device_hour) {
     fmt::print(" and cost ${:.0f}\n",
-               seconds / kHour * p.cluster.num_devices * *p.cluster.price_usd_per_device_hour);
+               seconds / kHour * ranked.plan.world_size() * *p.cluster.price_usd_per_device_hour);
   } else {
     fmt::print("; cost unknown (no price_usd_per_device_hour for this cluster)\n");
   }
@@ -122,7 +125,7 @@ void print_text(const Problem& p, const PlannerResult& result, const CostModel& 
     for (const Rejection& r : result.rejected)
       fmt::print("{:>8}  {}\n          e.g. {}\n", r.count, r.rule, r.example);
   }
-  if (!result.plans.empty()) print_run_estimate(p, result.plans.front().simulation);
+  if (!result.plans.empty()) print_run_estimate(p, result.plans.front());
 }
 
 /// Nothing is feasible: a pinned layout that breaks a rule, or a workload that no layout can run,
@@ -171,7 +174,31 @@ int explain_nothing(std::shared_ptr<const Problem> problem,
   return static_cast<int>(ErrorCode::kNegative);
 }
 
+Result<Objective> parse_objective(const std::string& word) {
+  if (word == "time") return Objective::kTime;
+  if (word == "cost") return Objective::kCost;
+  if (word == "gpus") return Objective::kGpus;
+  return Error{.where = "--objective",
+               .field = "objective",
+               .value = word,
+               .rule = "must be time, cost or gpus"};
+}
+
+/// A search is not thrown away because its file has nowhere to go.
+Result<Ok> check_output_folder(const std::string& path) {
+  std::error_code ec;
+  const auto folder = std::filesystem::path(path).parent_path();
+  if (path.empty() || folder.empty() || std::filesystem::is_directory(folder, ec)) return Ok{};
+  return Error{.where = "--output",
+               .field = "output",
+               .value = path,
+               .rule = "is in a folder that does not exist",
+               .remedy = "make " + folder.string()};
+}
+
 Result<int> run(const Options& o, bool json, const Environment& env) {
+  MW_ASSIGN_OR_RETURN(const Objective objective, parse_objective(o.objective));
+  MW_RETURN_IF_ERROR(check_output_folder(o.output));
   MW_ASSIGN_OR_RETURN(const int64_t top, parse_count("--top", o.top, 1, 1000));
   MW_ASSIGN_OR_RETURN(const auto problem, o.problem.load(env));
   MW_ASSIGN_OR_RETURN(
@@ -185,7 +212,7 @@ Result<int> run(const Options& o, bool json, const Environment& env) {
     options.progress = [&](int64_t done, int64_t total) {
       line.show(fmt::format("examined {} of {} layouts", done, total));
     };
-    result = plan_layouts(problem, cost, options);
+    result = plan_for(objective, problem, cost, options);
   }
   if (result.plans.empty()) return explain_nothing(problem, result, o, json);
   if (json) {
@@ -214,6 +241,12 @@ Verb plan_verb(CLI::App& app, const Environment& env) {
   auto o = std::make_shared<Options>();
   o->problem.add_to(*verb.app);
   verb.app->add_option("--top", o->top, "How many layouts to show")->capture_default_str();
+  verb.app
+      ->add_option(
+          "--objective",
+          o->objective,
+          "time: fastest on the whole cluster; cost: least device time; gpus: fewest devices")
+      ->capture_default_str();
   verb.app->add_option("-o,--output", o->output, "Write the best plan to this file");
   verb.run = [o, json = verb.json, &env] { return run(*o, *json, env); };
   return verb;

@@ -49,6 +49,11 @@ class CostModel {
  public:
   CostModel(const ClusterSpec& cluster, std::shared_ptr<const Calibration> calibration);
 
+  /// The same prices on another part of the same cluster.
+  [[nodiscard]] CostModel with_cluster(const ClusterSpec& cluster) const {
+    return {cluster, calibration_};
+  }
+
   [[nodiscard]] Seconds operator_time(const Operator& op,
                                       Precision precision,
                                       const GroupShape& tp) const;

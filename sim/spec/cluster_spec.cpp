@@ -76,14 +76,11 @@ Result<ClusterSpec> read_hardware(std::string_view text,
   return c;
 }
 
-Result<ClusterSpec> sized(ClusterSpec c, int64_t count, std::string name) {
+/// A document's one device, as `count` of them.
+ClusterSpec sized(ClusterSpec c, int64_t count, std::string name) {
+  c.num_devices = 1;
+  c = with_devices(std::move(c), static_cast<int>(count));
   c.name = std::move(name);
-  c.num_devices = static_cast<int>(count);
-  if (c.is_local()) {
-    // The ranks share one machine: each may count on its part of the memory.
-    c.devices_per_node = c.num_devices;
-    c.device.memory = c.device.memory / static_cast<double>(c.num_devices);
-  }
   return c;
 }
 
@@ -153,6 +150,17 @@ Result<ClusterSpec> load_cluster(const std::string& name_or_path, const MachineF
   }
   MW_RETURN_IF_ERROR(r.finish());
   return sized(std::move(c), count, name);
+}
+
+ClusterSpec with_devices(ClusterSpec c, int num_devices) {
+  if (num_devices == c.num_devices) return c;
+  if (c.is_local()) {
+    c.device.memory = c.device.memory * (static_cast<double>(c.num_devices) / num_devices);
+    c.devices_per_node = num_devices;
+  }
+  c.name = fmt::format("{} devices of {}", num_devices, c.name);
+  c.num_devices = num_devices;
+  return c;
 }
 
 std::vector<std::string> builtin_devices() { return builtin_names("hardware"); }

@@ -86,6 +86,10 @@ struct MachineFacts {
 [[nodiscard]] Result<ClusterSpec> load_cluster(const std::string& name_or_path,
                                                const MachineFacts& machine);
 
+/// The same cluster with another number of devices; ranks that share one machine share its memory
+/// anew.
+[[nodiscard]] ClusterSpec with_devices(ClusterSpec cluster, int num_devices);
+
 [[nodiscard]] std::vector<std::string> builtin_devices();
 
 }  // namespace meshwright
