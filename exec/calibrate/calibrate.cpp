@@ -15,8 +15,8 @@ Calibration calibrate(CommWorld& world, const std::string& store_url, const Mach
   c.cores = machine.cores;
   c.date = utc_now();
   c.tool_version = kVersion;
-  const AloneStepTimes alone = measure_operators(world, machine.cores, c);
-  measure_collectives(world, store_url, alone, c);
+  measure_operators(world, machine.cores, c);
+  measure_collectives(world, store_url, c);
   return c;
 }
 

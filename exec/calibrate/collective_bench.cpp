@@ -4,6 +4,7 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/from_blob.h>
 #include <ATen/ops/zeros.h>
+#include <time.h>
 
 #include <algorithm>
 #include <chrono>
@@ -56,58 +57,96 @@ StepCounts count_collectives(const Plan& plan) {
   return counts;
 }
 
-/// Median over steps of the slowest rank's step time, training with tp over `group`'s ranks (the
-/// first ones).
-double tensor_parallel_step(CommWorld& group, int64_t micro_batch, bool sp) {
-  const BenchModel bench = sharded_model(micro_batch);
-  const Plan plan = bench_plan(bench, group.world_size(), sp);
-  const auto samples = random_source(bench.vocab_size, bench.seq_len, 1);
-  Trainer trainer(plan, group, *samples);
-  std::vector<double> seconds;
-  for (int i = 0; i < kBenchWarmupSteps + kBenchSteps; ++i) {
-    const StepResult step = trainer.step(i);
-    if (i >= kBenchWarmupSteps)
-      seconds.push_back(step.timeline.step_end_s - step.timeline.step_start_s);
-  }
-  trainer.max_over_ranks(seconds);
-  return median(seconds);
+/// CPU time of this thread: what it computed, without what it waited.
+double thread_cpu_s() {
+  timespec t{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+  constexpr double kNano = 1e-9;
+  return static_cast<double>(t.tv_sec) + kNano * static_cast<double>(t.tv_nsec);
 }
 
-/// What one run's collectives cost together.
+/// What one run's collectives cost together, per step.
 struct Excess {
   StepCounts counts;
   double seconds = 0;
 };
 
-/// alpha * operations + beta * bytes = seconds over the runs, as a line through the means per
-/// operation.
-Line fit_excess(const std::vector<Excess>& runs, Count StepCounts::*kind) {
+/// Trains with tp over all ranks of `group`. A step takes as long as its ranks compute (on a share
+/// of the cores each) plus what the collectives add; both are taken from the same steps, so that a
+/// machine that speeds up or slows down between runs does not matter.
+Excess tensor_parallel_excess(CommWorld& group, int64_t micro_batch, bool sp, int cores) {
+  const BenchModel bench = sharded_model(micro_batch);
+  const int n = group.world_size();
+  const Plan plan = bench_plan(bench, n, sp);
+  const auto samples = random_source(bench.vocab_size, bench.seq_len, 1);
+  Trainer trainer(plan, group, *samples);
+  std::vector<double> wall;
+  std::vector<double> computing;
+  for (int i = 0; i < kBenchWarmupSteps + kBenchSteps; ++i) {
+    const double start = thread_cpu_s();
+    const StepResult step = trainer.step(i);
+    if (i < kBenchWarmupSteps) continue;
+    computing.push_back((thread_cpu_s() - start) / n);
+    wall.push_back(step.timeline.step_end_s - step.timeline.step_start_s);
+  }
+  trainer.max_over_ranks(wall);
+  trainer.sum_over_ranks(computing);
+  const double crowding = std::max(1.0, static_cast<double>(n) / cores);
+  std::vector<double> excess;
+  for (size_t i = 0; i < wall.size(); ++i) excess.push_back(wall[i] - crowding * computing[i]);
+  return {count_collectives(plan), median(excess)};
+}
+
+/// Bandwidth and least start-up of a collective, in a loop of its own.
+template <class Run>
+Line time_in_a_loop(Communicator& group, Run run) {
+  constexpr int64_t kNumel[] = {16 * 1024, 128 * 1024, 1024 * 1024};
+  constexpr int kRuns = 9;
   std::vector<Timing> timings;
-  for (const Excess& run : runs) {
-    const Count& c = run.counts.*kind;
-    constexpr double kLeast =
-        1e-6;  // noise can make an excess vanish; a collective never takes less
-    timings.push_back({c.bytes / c.operations, std::max(kLeast, run.seconds / c.operations)});
+  for (const int64_t numel : kNumel) {
+    const at::Tensor whole = at::zeros({numel}, at::kFloat);
+    const at::Tensor shard = at::zeros({numel / group.size()}, at::kFloat);
+    std::vector<double> seconds;
+    for (int i = 0; i < kRuns; ++i) {
+      const Clock::time_point start = Clock::now();
+      run(whole, shard);
+      seconds.push_back(std::chrono::duration<double>(Clock::now() - start).count());
+    }
+    double slowest = median(seconds);
+    group.all_reduce(at::from_blob(&slowest, {1}, at::kDouble), ReduceOp::kMax);
+    timings.push_back({static_cast<double>(numel) * sizeof(float), slowest});
   }
   return fit_line(timings);
 }
 
-void measure_group(CommWorld& group, const AloneStepTimes& alone, Calibration& calibration) {
-  const int n = group.world_size();
-  const double crowding = std::max(1.0, static_cast<double>(n) / calibration.cores);
-  const double sharing = crowding > 1 ? crowding * calibration.oversubscription : 1.0;
+/// Beta is the loop's; alpha is what an operation costs in training beyond its bytes, and no less
+/// than in the loop.
+Line in_training(const std::vector<Excess>& runs, Count StepCounts::*kind, const Line& loop) {
+  std::vector<double> alphas;
+  for (const Excess& run : runs) {
+    const Count& c = run.counts.*kind;
+    alphas.push_back((run.seconds - c.bytes * loop.slope) / c.operations);
+  }
+  return {std::max(loop.intercept_s, median(alphas)), loop.slope};
+}
+
+void measure_group(CommWorld& world, Calibration& calibration) {
+  const int n = world.world_size();
+  std::vector<int> all(static_cast<size_t>(n));
+  std::iota(all.begin(), all.end(), 0);
+  const auto group = world.group(all);
+  const Line reduce_loop = time_in_a_loop(
+      *group, [&](const at::Tensor& whole, const at::Tensor&) { group->all_reduce(whole); });
+  const Line gather_loop = time_in_a_loop(
+      *group,
+      [&](const at::Tensor& whole, const at::Tensor& shard) { group->all_gather(whole, shard); });
   std::vector<Excess> plain;
   std::vector<Excess> sequence;
   for (const int64_t micro_batch : kBenchMicroBatches) {
-    const double computing = sharing * alone.at({n, micro_batch});
-    for (const bool sp : {false, true}) {
-      const Plan plan = bench_plan(sharded_model(micro_batch), n, sp);
-      (sp ? sequence : plain)
-          .push_back(
-              {count_collectives(plan), tensor_parallel_step(group, micro_batch, sp) - computing});
-    }
+    plain.push_back(tensor_parallel_excess(world, micro_batch, false, calibration.cores));
+    sequence.push_back(tensor_parallel_excess(world, micro_batch, true, calibration.cores));
   }
-  const Line all_reduce = fit_excess(plain, &StepCounts::all_reduce);
+  const Line all_reduce = in_training(plain, &StepCounts::all_reduce, reduce_loop);
   // exec/comm reduces and scatters by an all-reduce in place, so what is left of the
   // sequence-parallel excess is the all-gathers'.
   for (Excess& e : sequence) {
@@ -115,7 +154,7 @@ void measure_group(CommWorld& group, const AloneStepTimes& alone, Calibration& c
       e.seconds -= c.operations * all_reduce.intercept_s + c.bytes * all_reduce.slope;
     }
   }
-  const Line all_gather = fit_excess(sequence, &StepCounts::all_gather);
+  const Line all_gather = in_training(sequence, &StepCounts::all_gather, gather_loop);
   calibration.collectives.push_back(
       {CommOp::kAllReduce, n, all_reduce.intercept_s, all_reduce.slope});
   calibration.collectives.push_back(
@@ -170,10 +209,7 @@ void share(Communicator& everyone, std::vector<CollectiveFit>& fits, size_t coun
 
 }  // namespace
 
-void measure_collectives(CommWorld& world,
-                         const std::string& store_url,
-                         const AloneStepTimes& alone,
-                         Calibration& calibration) {
+void measure_collectives(CommWorld& world, const std::string& store_url, Calibration& calibration) {
   if (world.world_size() < 2) return;
   std::vector<int> all(static_cast<size_t>(world.world_size()));
   std::iota(all.begin(), all.end(), 0);
@@ -184,7 +220,7 @@ void measure_collectives(CommWorld& world,
     if (world.rank() < n) {
       const auto group =
           CommWorld::connect(store_url + "-tp" + std::to_string(n), world.rank(), n, kTimeout);
-      measure_group(*group, alone, calibration);
+      measure_group(*group, calibration);
     }
     constexpr size_t kFitsPerGroup = 3;
     count += kFitsPerGroup;

@@ -34,7 +34,6 @@ struct ModelTimings {
   std::map<OperatorKey, OperatorTimings> operators;
   double parameters = 0;
   std::vector<double> optimizer_s;
-  std::vector<double> step_s;
   std::vector<double> compute_s;  ///< Per step, all operators.
   std::vector<double> host_per_operator_s;
   std::vector<double> gap_per_action_s;
@@ -77,7 +76,6 @@ ModelTimings run_model(const BenchModel& bench) {
         host += d - s.compute_s - s.comm_s;
       }
     }
-    out.step_s.push_back(step.timeline.step_end_s - step.timeline.step_start_s);
     out.optimizer_s.push_back(optimizer);
     out.compute_s.push_back(compute);
     out.host_per_operator_s.push_back(host / static_cast<double>(count));
@@ -103,7 +101,7 @@ struct SharedTimings {
   std::vector<std::pair<OperatorKey, std::pair<double, double>>>
       operators;  ///< Key, flop, seconds.
   double parameters = 0, optimizer_s = 0, compute_s = 0, host_per_operator_s = 0,
-         gap_per_action_s = 0, step_s = 0;
+         gap_per_action_s = 0;
 };
 
 SharedTimings run_side_by_side(Communicator& world, int active, const BenchModel& bench) {
@@ -112,7 +110,7 @@ SharedTimings run_side_by_side(Communicator& world, int active, const BenchModel
   if (world.rank() < active) own = run_model(bench);
   world.barrier();
   constexpr size_t kFields = 7;
-  constexpr size_t kScalars = 6;
+  constexpr size_t kScalars = 5;
   std::vector<double> size{static_cast<double>(own.operators.size())};
   average(world, active, size);
   std::vector<double> flat(kScalars + kFields * static_cast<size_t>(size[0]));
@@ -122,7 +120,6 @@ SharedTimings run_side_by_side(Communicator& world, int active, const BenchModel
     flat[2] = median(own.compute_s);
     flat[3] = median(own.host_per_operator_s);
     flat[4] = median(own.gap_per_action_s);
-    flat[5] = median(own.step_s);
     size_t i = kScalars;
     for (const auto& [key, t] : own.operators) {
       const auto& [kind, m, n, k, bytes] = key;
@@ -143,8 +140,7 @@ SharedTimings run_side_by_side(Communicator& world, int active, const BenchModel
                     .optimizer_s = flat[1],
                     .compute_s = flat[2],
                     .host_per_operator_s = flat[3],
-                    .gap_per_action_s = flat[4],
-                    .step_s = flat[5]};
+                    .gap_per_action_s = flat[4]};
   for (size_t i = kScalars; i < flat.size(); i += kFields) {
     const auto whole = [&](size_t field) { return static_cast<int64_t>(flat[i + field] + 0.5); };
     out.operators.push_back(
@@ -226,7 +222,6 @@ class Collector {
   std::vector<double> adamw_, host_per_operator_, gap_per_action_;
 };
 
-/// The sharded model first: AloneStepTimes keeps the first of each (tp, micro_batch).
 std::vector<BenchModel> bench_models(int world_size) {
   std::vector<BenchModel> out;
   for (const int64_t micro_batch : kBenchMicroBatches) {
@@ -236,7 +231,6 @@ std::vector<BenchModel> bench_models(int world_size) {
       b.num_kv_heads = std::max<int64_t>(1, b.num_kv_heads / tp);
       b.d_ff /= tp;
       b.vocab_size /= tp;
-      b.tp = tp;
       out.push_back(b);
     }
   }
@@ -295,33 +289,29 @@ double median(std::vector<double> v) {
   return v[v.size() / 2];
 }
 
-AloneStepTimes measure_operators(CommWorld& world, int cores, Calibration& calibration) {
+void measure_operators(CommWorld& world, int cores, Calibration& calibration) {
   std::vector<int> all(static_cast<size_t>(world.world_size()));
   std::iota(all.begin(), all.end(), 0);
   const auto everyone = world.group(all);
   const int active = std::min(cores, world.world_size());
-  constexpr int64_t kCrowdedMicroBatch = 4;
+  const BenchModel crowded = sharded_model(4);
   Collector collector(calibration);
-  AloneStepTimes alone;
   double uncrowded_s = 0;
   for (const BenchModel& b : bench_models(world.world_size())) {
     const SharedTimings t = run_side_by_side(*everyone, active, b);
     collector.add(t, b);
-    alone.try_emplace({b.tp, b.micro_batch}, t.step_s);
-    if (b.tp == 1 && b.micro_batch == kCrowdedMicroBatch && uncrowded_s == 0)
+    if (b.num_heads == crowded.num_heads && b.micro_batch == crowded.micro_batch &&
+        b.d_model == crowded.d_model)
       uncrowded_s = t.compute_s;
   }
   collector.add(OpKind::kAdd, time_additions(active, *everyone));
   collector.finish();
   calibration.oversubscription = 1.0;
   if (world.world_size() > cores) {
-    const double crowded_s =
-        run_side_by_side(*everyone, world.world_size(), sharded_model(kCrowdedMicroBatch))
-            .compute_s;
+    const double crowded_s = run_side_by_side(*everyone, world.world_size(), crowded).compute_s;
     const double fair = static_cast<double>(world.world_size()) / active;
     calibration.oversubscription = std::clamp(crowded_s / uncrowded_s / fair, 1.0, 2.0);
   }
-  return alone;
 }
 
 }  // namespace meshwright

@@ -6,8 +6,6 @@
 // narrower feed-forward, so the shapes of tp 2 and 4 are among the samples.
 #pragma once
 
-#include <map>
-#include <utility>
 #include <vector>
 
 #include "exec/comm/communicator.h"
@@ -20,7 +18,6 @@ namespace meshwright {
 /// it is a shard.
 struct BenchModel {
   int64_t micro_batch, seq_len, d_model, num_heads, num_kv_heads, head_dim, d_ff, vocab_size;
-  int64_t tp = 1;
 };
 
 /// The model whose shards are measured, whole (micro_batch sequences of 256 tokens).
@@ -37,14 +34,9 @@ inline constexpr int kBenchSteps = 4;
 
 [[nodiscard]] double median(std::vector<double> values);
 
-/// Step time of a tensor-parallel shard trained alone, by (tp, micro_batch).
-using AloneStepTimes = std::map<std::pair<int64_t, int64_t>, double>;
-
 /// Fills matmul, attention, stream, adamw, host and oversubscription figures. Every rank of `world`
 /// calls it; ranks beyond `cores` wait, except for the oversubscription figure. The result is the
 /// same on all ranks.
-[[nodiscard]] AloneStepTimes measure_operators(CommWorld& world,
-                                               int cores,
-                                               Calibration& calibration);
+void measure_operators(CommWorld& world, int cores, Calibration& calibration);
 
 }  // namespace meshwright
