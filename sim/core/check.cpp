@@ -6,11 +6,11 @@
 
 namespace meshwright {
 
-void check_failed(std::string_view condition, std::string_view detail, std::source_location where) {
+void check_failed(const char* file, int line, std::string_view condition, std::string_view detail) {
   std::fprintf(stderr,
-               "%s:%u: check failed: %.*s: %.*s\n",
-               where.file_name(),
-               static_cast<unsigned>(where.line()),
+               "%s:%d: check failed: %.*s: %.*s\n",
+               file,
+               line,
                static_cast<int>(condition.size()),
                condition.data(),
                static_cast<int>(detail.size()),

@@ -23,7 +23,7 @@ namespace {
 constexpr size_t kBlockBytes = size_t{256} << 10;
 
 template <class T>
-T load(const std::byte* at) {
+T load_field(const std::byte* at) {
   T value;
   std::memcpy(&value, at, sizeof(value));
   return value;
@@ -35,11 +35,11 @@ std::optional<int64_t> first_above(const std::byte* at, int64_t count, uint32_t 
   if (largest >= std::numeric_limits<T>::max()) return std::nullopt;
   uint32_t highest = 0;  // a branchless pass first: bad values are rare
   for (int64_t i = 0; i < count; ++i) {
-    highest = std::max<uint32_t>(highest, load<T>(at + i * static_cast<int64_t>(sizeof(T))));
+    highest = std::max<uint32_t>(highest, load_field<T>(at + i * static_cast<int64_t>(sizeof(T))));
   }
   if (highest <= largest) return std::nullopt;
   for (int64_t i = 0; i < count; ++i) {
-    if (load<T>(at + i * static_cast<int64_t>(sizeof(T))) > largest) return i;
+    if (load_field<T>(at + i * static_cast<int64_t>(sizeof(T))) > largest) return i;
   }
   return std::nullopt;
 }
@@ -83,7 +83,8 @@ std::optional<Error> check_payload(const std::string& path,
   }
   if (bad_token) {
     const std::byte* at = tokens + *bad_token * info.bytes_per_token;
-    const uint32_t token = info.bytes_per_token == 2 ? load<uint16_t>(at) : load<uint32_t>(at);
+    const uint32_t token =
+        info.bytes_per_token == 2 ? load_field<uint16_t>(at) : load_field<uint32_t>(at);
     return Error{.where = path,
                  .field = fmt::format("token {}", *bad_token),
                  .value = fmt::format("{}", token),
@@ -93,7 +94,7 @@ std::optional<Error> check_payload(const std::string& path,
   if (bad_mask) {
     return Error{.where = path,
                  .field = fmt::format("mask {}", *bad_mask),
-                 .value = fmt::format("{}", load<uint8_t>(mask + *bad_mask)),
+                 .value = fmt::format("{}", load_field<uint8_t>(mask + *bad_mask)),
                  .rule = "must be 0 or 1",
                  .remedy = kRemedy};
   }
@@ -157,13 +158,13 @@ TokenFile::~TokenFile() {
 uint32_t TokenFile::token(int64_t i) const {
   MW_CHECK(i >= 0 && i < count(), fmt::format("token {} of {}", i, count()));
   const std::byte* at = mapped_ + kTokenHeaderBytes + i * info_.bytes_per_token;
-  return info_.bytes_per_token == 2 ? load<uint16_t>(at) : load<uint32_t>(at);
+  return info_.bytes_per_token == 2 ? load_field<uint16_t>(at) : load_field<uint32_t>(at);
 }
 
 uint8_t TokenFile::mask(int64_t i) const {
   MW_CHECK(i >= 0 && i < count(), fmt::format("mask {} of {}", i, count()));
   if (!info_.has_mask) return 1;
-  return load<uint8_t>(mapped_ + kTokenHeaderBytes + count() * info_.bytes_per_token + i);
+  return load_field<uint8_t>(mapped_ + kTokenHeaderBytes + count() * info_.bytes_per_token + i);
 }
 
 int64_t TokenFile::num_samples(int64_t seq_len) const {

@@ -76,7 +76,7 @@ double action_count(const Plan& plan) {
 
 }  // namespace
 
-PlannerResult plan_layouts(std::shared_ptr<const Problem> problem,
+PlannerResult plan_layouts(const std::shared_ptr<const Problem>& problem,
                            const CostModel& cost,
                            const PlannerOptions& options) {
   const auto start = std::chrono::steady_clock::now();

@@ -48,7 +48,7 @@ struct PlannerResult {
 /// The candidates of a problem, before any rule. Deterministic order.
 [[nodiscard]] std::vector<Layout> enumerate_layouts(const Problem& problem, const LayoutPins& pins);
 
-[[nodiscard]] PlannerResult plan_layouts(std::shared_ptr<const Problem> problem,
+[[nodiscard]] PlannerResult plan_layouts(const std::shared_ptr<const Problem>& problem,
                                          const CostModel& cost,
                                          const PlannerOptions& options);
 

@@ -11,7 +11,7 @@
 namespace meshwright {
 namespace {
 
-constexpr Range kTokens{1, 1e18};
+constexpr Range kTokenRange{1, 1e18};
 /// Sequences per step. A step is simulated micro-batch by micro-batch, so that this bounds its
 /// cost.
 constexpr int64_t kMaxSequences = 1 << 20;
@@ -26,7 +26,7 @@ Precision read_precision(ObjectReader& r, Precision fallback) {
 /// ranks.
 void read_sizes(ObjectReader& r, Workload& w, int64_t& batch_tokens) {
   w.seq_len = r.integer_or("seq_len", w.seq_len, {1, 1e9});
-  batch_tokens = r.integer_or("global_batch_tokens", batch_tokens, kTokens);
+  batch_tokens = r.integer_or("global_batch_tokens", batch_tokens, kTokenRange);
   w.precision = read_precision(r, w.precision);
   w.optimizer.learning_rate = r.number_or("learning_rate", w.optimizer.learning_rate, {0, 10});
   w.optimizer.warmup_steps = r.integer_or("warmup_steps", w.optimizer.warmup_steps, {0, 1e9});
@@ -64,9 +64,9 @@ Result<Workload> load_workload(const std::string& name_or_path,
   w.kind = r.choice("kind", {"pretrain", "sft"}, "") == "sft" ? WorkloadKind::kSft
                                                               : WorkloadKind::kPretrain;
   r.integer("seq_len", {1, 1e9});
-  r.integer("global_batch_tokens", kTokens);
+  r.integer("global_batch_tokens", kTokenRange);
   read_sizes(r, w, batch_tokens);
-  w.tokens = r.optional_number("tokens", kTokens);
+  w.tokens = r.optional_number("tokens", kTokenRange);
   w.optimizer.beta1 = r.number_or("beta1", 0.9, {0, 0.9999999});
   w.optimizer.beta2 = r.number_or("beta2", 0.95, {0, 0.9999999});
   w.optimizer.eps = r.number_or("eps", 1e-8, {1e-20, 1});

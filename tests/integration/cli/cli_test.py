@@ -413,7 +413,7 @@ class Documents(CliTest):
     def test_output_that_cannot_be_written(self):
         done = self.run_program("plan", *SMALL, "-o", str(self.folder / "none" / "plan.json"))
         self.assertEqual(done.returncode, 2)
-        self.assertIn("cannot be written; check that the folder exists", done.stderr)
+        self.assertIn("is in a folder that does not exist; make ", done.stderr)
 
 
 class Data(CliTest):
