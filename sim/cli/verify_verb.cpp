@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <filesystem>
 
 #include "sim/cli/verbs.h"
 #include "sim/cli/worker_job.h"
 #include "sim/core/clock.h"
 #include "sim/core/version.h"
+#include "sim/launch/job_folder.h"
 #include "sim/parity/parity.h"
 #include "sim/plan/plan_file.h"
 #include "sim/plan/plan_json.h"
@@ -20,25 +19,6 @@ struct Options {
   std::string plan, suite, inject;
   int random = 0;
   uint64_t seed = 1;
-};
-
-/// A folder that goes away with it.
-class ScratchFolder {
- public:
-  ScratchFolder()
-      : path_((std::filesystem::temp_directory_path() / "meshwright-verify-XXXXXX").string()) {
-    MW_CHECK(mkdtemp(path_.data()) != nullptr, path_);
-  }
-  ~ScratchFolder() {
-    std::error_code ec;
-    std::filesystem::remove_all(path_, ec);
-  }
-  ScratchFolder(const ScratchFolder&) = delete;
-  ScratchFolder& operator=(const ScratchFolder&) = delete;
-  [[nodiscard]] const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
 };
 
 Result<std::vector<Plan>> cases(const Options& o) {
@@ -83,7 +63,7 @@ Result<int> run(const Options& o, bool json, const Environment& env) {
                  .remedy = "faults: " + join(kFaults)};
   }
   MW_ASSIGN_OR_RETURN(const std::vector<Plan> plans, cases(o));
-  const ScratchFolder folder;
+  MW_ASSIGN_OR_RETURN(const JobFolder folder, JobFolder::create());
   int world = 1;
   for (size_t i = 0; i < plans.size(); ++i) {
     world = std::max(world, plans[i].world_size());

@@ -5,6 +5,8 @@
 #include <bit>
 #include <cstring>
 
+#include "sim/data/unaligned.h"
+
 namespace meshwright {
 namespace {
 
@@ -17,20 +19,13 @@ constexpr uint64_t kPrime4 = 0x85EBCA77C2B2AE63U;
 constexpr uint64_t kPrime5 = 0x27D4EB2F165667C5U;
 constexpr size_t kStripe = 32;
 
-template <class T>
-T load(const std::byte* at) {
-  T word;
-  std::memcpy(&word, at, sizeof(word));
-  return word;
-}
-
 uint64_t round(uint64_t lane, uint64_t word) {
   return std::rotl(lane + word * kPrime2, 31) * kPrime1;
 }
 
 void add_stripe(std::array<uint64_t, 4>& lanes, const std::byte* at) {
   for (size_t i = 0; i < lanes.size(); ++i) {
-    lanes[i] = round(lanes[i], load<uint64_t>(at + 8 * i));
+    lanes[i] = round(lanes[i], load_unaligned<uint64_t>(at + 8 * i));
   }
 }
 
@@ -63,10 +58,10 @@ uint64_t Checksum64::digest() const {
   const std::byte* at = pending_.data();
   const std::byte* end = at + total_ % kStripe;
   for (; end - at >= 8; at += 8) {
-    hash = std::rotl(hash ^ round(0, load<uint64_t>(at)), 27) * kPrime1 + kPrime4;
+    hash = std::rotl(hash ^ round(0, load_unaligned<uint64_t>(at)), 27) * kPrime1 + kPrime4;
   }
   if (end - at >= 4) {
-    hash = std::rotl(hash ^ (load<uint32_t>(at) * kPrime1), 23) * kPrime2 + kPrime3;
+    hash = std::rotl(hash ^ (load_unaligned<uint32_t>(at) * kPrime1), 23) * kPrime2 + kPrime3;
     at += 4;
   }
   for (; at < end; ++at) {

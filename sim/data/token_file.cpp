@@ -15,6 +15,7 @@
 
 #include "sim/data/checksum.h"
 #include "sim/data/token_format.h"
+#include "sim/data/unaligned.h"
 
 namespace meshwright {
 namespace {
@@ -22,24 +23,18 @@ namespace {
 // Checksum and range check walk the payload together in blocks that stay in the L2 cache.
 constexpr size_t kBlockBytes = size_t{256} << 10;
 
-template <class T>
-T load_field(const std::byte* at) {
-  T value;
-  std::memcpy(&value, at, sizeof(value));
-  return value;
-}
-
 /// Index of the first value > largest among `count` values, or nullopt.
 template <class T>
 std::optional<int64_t> first_above(const std::byte* at, int64_t count, uint32_t largest) {
   if (largest >= std::numeric_limits<T>::max()) return std::nullopt;
   uint32_t highest = 0;  // a branchless pass first: bad values are rare
   for (int64_t i = 0; i < count; ++i) {
-    highest = std::max<uint32_t>(highest, load_field<T>(at + i * static_cast<int64_t>(sizeof(T))));
+    highest =
+        std::max<uint32_t>(highest, load_unaligned<T>(at + i * static_cast<int64_t>(sizeof(T))));
   }
   if (highest <= largest) return std::nullopt;
   for (int64_t i = 0; i < count; ++i) {
-    if (load_field<T>(at + i * static_cast<int64_t>(sizeof(T))) > largest) return i;
+    if (load_unaligned<T>(at + i * static_cast<int64_t>(sizeof(T))) > largest) return i;
   }
   return std::nullopt;
 }
@@ -84,7 +79,7 @@ std::optional<Error> check_payload(const std::string& path,
   if (bad_token) {
     const std::byte* at = tokens + *bad_token * info.bytes_per_token;
     const uint32_t token =
-        info.bytes_per_token == 2 ? load_field<uint16_t>(at) : load_field<uint32_t>(at);
+        info.bytes_per_token == 2 ? load_unaligned<uint16_t>(at) : load_unaligned<uint32_t>(at);
     return Error{.where = path,
                  .field = fmt::format("token {}", *bad_token),
                  .value = fmt::format("{}", token),
@@ -94,7 +89,7 @@ std::optional<Error> check_payload(const std::string& path,
   if (bad_mask) {
     return Error{.where = path,
                  .field = fmt::format("mask {}", *bad_mask),
-                 .value = fmt::format("{}", load_field<uint8_t>(mask + *bad_mask)),
+                 .value = fmt::format("{}", load_unaligned<uint8_t>(mask + *bad_mask)),
                  .rule = "must be 0 or 1",
                  .remedy = kRemedy};
   }
@@ -158,13 +153,13 @@ TokenFile::~TokenFile() {
 uint32_t TokenFile::token(int64_t i) const {
   MW_CHECK(i >= 0 && i < count(), fmt::format("token {} of {}", i, count()));
   const std::byte* at = mapped_ + kTokenHeaderBytes + i * info_.bytes_per_token;
-  return info_.bytes_per_token == 2 ? load_field<uint16_t>(at) : load_field<uint32_t>(at);
+  return info_.bytes_per_token == 2 ? load_unaligned<uint16_t>(at) : load_unaligned<uint32_t>(at);
 }
 
 uint8_t TokenFile::mask(int64_t i) const {
   MW_CHECK(i >= 0 && i < count(), fmt::format("mask {} of {}", i, count()));
   if (!info_.has_mask) return 1;
-  return load_field<uint8_t>(mapped_ + kTokenHeaderBytes + count() * info_.bytes_per_token + i);
+  return load_unaligned<uint8_t>(mapped_ + kTokenHeaderBytes + count() * info_.bytes_per_token + i);
 }
 
 int64_t TokenFile::num_samples(int64_t seq_len) const {
