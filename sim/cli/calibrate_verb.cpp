@@ -11,12 +11,12 @@
 namespace meshwright::cli {
 namespace {
 
-struct Options {
+struct CalibrateOptions {
   std::string output;
   int world_size = 0;
 };
 
-Result<int> run(const Options& o, bool json, const Environment& env) {
+Result<int> run_calibrate(const CalibrateOptions& o, bool json, const Environment& env) {
   std::string path = o.output;
   if (path.empty()) {
     std::error_code ec;
@@ -69,12 +69,12 @@ Result<int> run(const Options& o, bool json, const Environment& env) {
 Verb calibrate_verb(CLI::App& app, const Environment& env) {
   Verb verb = make_verb(
       app, "calibrate", "Measure this machine: matmul, memory, collectives, host overhead");
-  auto o = std::make_shared<Options>();
+  auto o = std::make_shared<CalibrateOptions>();
   verb.app->add_option("-o,--output", o->output, "Calibration file (default: this user's cache)");
   verb.app->add_option("--world-size",
                        o->world_size,
                        "Largest group of ranks to measure (default: 4, or one per core)");
-  verb.run = [o, json = verb.json, &env] { return run(*o, *json, env); };
+  verb.run = [o, json = verb.json, &env] { return run_calibrate(*o, *json, env); };
   return verb;
 }
 

@@ -11,14 +11,14 @@
 namespace meshwright::cli {
 namespace {
 
-struct Options {
+struct CompareOptions {
   std::vector<std::string> paths;
   double max_step_error = 0;
 };
 
 /// One run: its prediction against its measurement. Two: the first's measurement against the
 /// second's.
-Result<std::vector<ComparedTerm>> compared(const Options& o) {
+Result<std::vector<ComparedTerm>> compared(const CompareOptions& o) {
   const auto report_path = [](const std::string& p) {
     std::error_code ec;
     return std::filesystem::is_directory(p, ec) ? p + "/report.json" : p;
@@ -38,7 +38,7 @@ Result<std::vector<ComparedTerm>> compared(const Options& o) {
   return compare_reports(*first.predicted, first.measured);
 }
 
-Result<int> run(const Options& o, bool json) {
+Result<int> run_compare(const CompareOptions& o, bool json) {
   if (o.paths.size() > 2) {
     return Error{.where = "compare",
                  .field = "paths",
@@ -78,7 +78,7 @@ Result<int> run(const Options& o, bool json) {
 
 Verb compare_verb(CLI::App& app, const Environment&) {
   Verb verb = make_verb(app, "compare", "Predicted against measured, term by term");
-  auto o = std::make_shared<Options>();
+  auto o = std::make_shared<CompareOptions>();
   verb.app
       ->add_option("runs",
                    o->paths,
@@ -87,7 +87,7 @@ Verb compare_verb(CLI::App& app, const Environment&) {
   verb.app->add_option("--max-step-error",
                        o->max_step_error,
                        "Exit 1 when the step time is off by more than this fraction");
-  verb.run = [o, json = verb.json] { return run(*o, *json); };
+  verb.run = [o, json = verb.json] { return run_compare(*o, *json); };
   return verb;
 }
 

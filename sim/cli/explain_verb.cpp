@@ -13,39 +13,36 @@
 namespace meshwright::cli {
 namespace {
 
-struct Options {
+struct ExplainOptions {
   std::string plan, calibration;
   bool force = false;
-  int rank = 0;
+  std::string rank = "0";
 };
 
-Result<int> run(const Options& o, bool json, const Environment& env) {
+Result<int> run_explain(const ExplainOptions& o, bool json, const Environment& env) {
   MW_ASSIGN_OR_RETURN(const PlanFile file, read_plan_file(o.plan));
   const Plan& plan = file.plan;
-  if (o.rank < 0 || o.rank >= plan.world_size()) {
-    return Error{.where = "--rank",
-                 .field = "rank",
-                 .value = std::to_string(o.rank),
-                 .rule = fmt::format("must be from 0 to {}", plan.world_size() - 1)};
-  }
+  MW_ASSIGN_OR_RETURN(const int64_t parsed,
+                      parse_count("--rank", o.rank, 0, plan.world_size() - 1));
+  const auto rank = static_cast<int>(parsed);
   MW_ASSIGN_OR_RETURN(const CostModel cost,
                       load_cost_model(plan.cluster(), o.calibration, o.force, env));
   const Simulation s = simulate(plan, cost);
   const Mesh mesh(plan.layout());
-  const MeshCoord c = mesh.coord(o.rank);
+  const MeshCoord c = mesh.coord(rank);
   // The first rank of the stage stands for its peers in the timeline; memory is this rank's own.
   StepReport report = terms_of_rank(s.timeline, mesh, mesh.rank({.pp = c.pp}));
-  const MemoryProfile memory = replay_memory(plan, build_program(plan), o.rank);
+  const MemoryProfile memory = replay_memory(plan, build_program(plan), rank);
   report.peak_memory = memory.peak;
   report.memory = memory.at_peak;
-  const std::vector<AxisTraffic> traffic = step_traffic(plan, o.rank);
+  const std::vector<AxisTraffic> traffic = step_traffic(plan, rank);
 
   if (json) {
     Json document = report_to_json(report);
     document["schema_version"] = kOutputSchemaVersion;
     document["plan_hash"] = file.hash;
     document["layout"] = layout_to_json(plan);
-    document["rank"] = o.rank;
+    document["rank"] = rank;
     document["capacity_bytes"] = plan.cluster().capacity().v;
     document["priced_by"] = cost.provenance();
     document["traffic"] = Json::array();
@@ -61,9 +58,9 @@ Result<int> run(const Options& o, bool json, const Environment& env) {
   }
   fmt::print("{} on {}: {}\n", plan.model().name, plan.cluster().name, summary(plan.layout()));
   fmt::print("rank {}: stage {}, dp {}, tp {}; blocks {}-{} of {}\n",
-             o.rank,
+             rank,
              c.pp,
-             mesh.dp_index(o.rank),
+             mesh.dp_index(rank),
              c.tp,
              plan.blocks_of_stage(c.pp).first,
              plan.blocks_of_stage(c.pp).second - 1,
@@ -87,13 +84,13 @@ Result<int> run(const Options& o, bool json, const Environment& env) {
 
 Verb explain_verb(CLI::App& app, const Environment& env) {
   Verb verb = make_verb(app, "explain", "Memory, time and traffic of one rank of a plan");
-  auto o = std::make_shared<Options>();
+  auto o = std::make_shared<ExplainOptions>();
   verb.app->add_option("plan", o->plan, "Plan file")->required();
   verb.app->add_option("--rank", o->rank, "Rank to explain")->capture_default_str();
   verb.app->add_option(
       "--calibration", o->calibration, "Calibration file (default: the newest of this machine)");
   verb.app->add_flag("--force", o->force, "Use a calibration of another machine");
-  verb.run = [o, json = verb.json, &env] { return run(*o, *json, env); };
+  verb.run = [o, json = verb.json, &env] { return run_explain(*o, *json, env); };
   return verb;
 }
 

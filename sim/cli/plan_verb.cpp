@@ -15,7 +15,7 @@
 namespace meshwright::cli {
 namespace {
 
-struct Options {
+struct PlanOptions {
   ProblemOptions problem;
   std::string top = "5";
   std::string objective = "time";
@@ -132,7 +132,7 @@ void print_text(const Problem& p, const PlannerResult& result, const CostModel& 
 /// is bad input; too little memory is an answer.
 int explain_nothing(std::shared_ptr<const Problem> problem,
                     const PlannerResult& result,
-                    const Options& o,
+                    const PlanOptions& o,
                     bool json) {
   const bool pinned = !o.problem.layout.empty() || !o.problem.stages.empty();
   const bool memory_only =
@@ -196,7 +196,7 @@ Result<Ok> check_output_folder(const std::string& path) {
                .remedy = "make " + folder.string()};
 }
 
-Result<int> run(const Options& o, bool json, const Environment& env) {
+Result<int> run_plan(const PlanOptions& o, bool json, const Environment& env) {
   MW_ASSIGN_OR_RETURN(const Objective objective, parse_objective(o.objective));
   MW_RETURN_IF_ERROR(check_output_folder(o.output));
   MW_ASSIGN_OR_RETURN(const int64_t top, parse_count("--top", o.top, 1, 1000));
@@ -238,7 +238,7 @@ Result<int> run(const Options& o, bool json, const Environment& env) {
 Verb plan_verb(CLI::App& app, const Environment& env) {
   Verb verb =
       make_verb(app, "plan", "The best layouts for a model on a cluster, and why the others lose");
-  auto o = std::make_shared<Options>();
+  auto o = std::make_shared<PlanOptions>();
   o->problem.add_to(*verb.app);
   verb.app->add_option("--top", o->top, "How many layouts to show")->capture_default_str();
   verb.app
@@ -248,7 +248,7 @@ Verb plan_verb(CLI::App& app, const Environment& env) {
           "time: fastest on the whole cluster; cost: least device time; gpus: fewest devices")
       ->capture_default_str();
   verb.app->add_option("-o,--output", o->output, "Write the best plan to this file");
-  verb.run = [o, json = verb.json, &env] { return run(*o, *json, env); };
+  verb.run = [o, json = verb.json, &env] { return run_plan(*o, *json, env); };
   return verb;
 }
 

@@ -15,7 +15,7 @@
 namespace meshwright::cli {
 namespace {
 
-struct Options {
+struct RunOptions {
   std::string plan, data;
   std::string out = "meshwright-run";
   std::string steps = "100";
@@ -28,7 +28,7 @@ struct Job {
   int64_t steps;
 };
 
-Result<Job> check(const Options& o) {
+Result<Job> check(const RunOptions& o) {
   MW_ASSIGN_OR_RETURN(const int64_t steps, parse_count("--steps", o.steps, 1, 1'000'000'000));
   MW_ASSIGN_OR_RETURN(PlanFile file, read_plan_file(o.plan));
   const Plan& plan = file.plan;
@@ -81,7 +81,7 @@ class EventLog {
   ProgressLine line_;
 };
 
-Result<int> run(const Options& o, bool json, const Environment& env) {
+Result<int> run_run(const RunOptions& o, bool json, const Environment& env) {
   MW_ASSIGN_OR_RETURN(const Job job, check(o));
   std::error_code ec;
   std::filesystem::create_directories(o.out, ec);
@@ -139,14 +139,14 @@ Result<int> run(const Options& o, bool json, const Environment& env) {
 
 Verb run_verb(CLI::App& app, const Environment& env) {
   Verb verb = make_verb(app, "run", "Train: start the ranks of a plan on this machine");
-  auto o = std::make_shared<Options>();
+  auto o = std::make_shared<RunOptions>();
   verb.app->add_option("plan", o->plan, "Plan file")->required();
   verb.app->add_option("--data", o->data, "Token file (see tokenize)")->required();
   verb.app->add_option("--steps", o->steps, "Optimizer steps")->capture_default_str();
   verb.app->add_option("--out", o->out, "Folder for events, report and trace")
       ->capture_default_str();
   verb.app->add_option("--world-size", o->world_size, "Ranks to start; must be the plan's");
-  verb.run = [o, json = verb.json, &env] { return run(*o, *json, env); };
+  verb.run = [o, json = verb.json, &env] { return run_run(*o, *json, env); };
   return verb;
 }
 

@@ -11,12 +11,12 @@
 namespace meshwright::cli {
 namespace {
 
-struct Options {
+struct SimulateOptions {
   std::string plan, calibration, trace;
   bool force = false;
 };
 
-Result<int> run(const Options& o, bool json, const Environment& env) {
+Result<int> run_simulate(const SimulateOptions& o, bool json, const Environment& env) {
   MW_ASSIGN_OR_RETURN(const PlanFile file, read_plan_file(o.plan));
   MW_ASSIGN_OR_RETURN(const CostModel cost,
                       load_cost_model(file.plan.cluster(), o.calibration, o.force, env));
@@ -55,13 +55,13 @@ Result<int> run(const Options& o, bool json, const Environment& env) {
 
 Verb simulate_verb(CLI::App& app, const Environment& env) {
   Verb verb = make_verb(app, "simulate", "The event simulation of one step of a plan");
-  auto o = std::make_shared<Options>();
+  auto o = std::make_shared<SimulateOptions>();
   verb.app->add_option("plan", o->plan, "Plan file")->required();
   verb.app->add_option("--trace", o->trace, "Write the timeline as a Chrome trace");
   verb.app->add_option(
       "--calibration", o->calibration, "Calibration file (default: the newest of this machine)");
   verb.app->add_flag("--force", o->force, "Use a calibration of another machine");
-  verb.run = [o, json = verb.json, &env] { return run(*o, *json, env); };
+  verb.run = [o, json = verb.json, &env] { return run_simulate(*o, *json, env); };
   return verb;
 }
 

@@ -7,12 +7,12 @@
 namespace meshwright::cli {
 namespace {
 
-struct Options {
+struct TokenizeOptions {
   std::vector<std::string> inputs;
   std::string output;
 };
 
-Result<int> run(const Options& o, bool json, const Environment& env) {
+Result<int> run_tokenize(const TokenizeOptions& o, bool json, const Environment& env) {
   TokenizeSummary summary;
   {
     ProgressLine line(env.interactive);
@@ -44,10 +44,10 @@ Verb tokenize_verb(CLI::App& app, const Environment& env) {
       make_verb(app,
                 "tokenize",
                 "Text (or .jsonl of prompt and response) to a token file, one token per byte");
-  auto o = std::make_shared<Options>();
+  auto o = std::make_shared<TokenizeOptions>();
   verb.app->add_option("inputs", o->inputs, "Text files")->required();
   verb.app->add_option("-o,--output", o->output, "Token file to write")->required();
-  verb.run = [o, json = verb.json, &env] { return run(*o, *json, env); };
+  verb.run = [o, json = verb.json, &env] { return run_tokenize(*o, *json, env); };
   return verb;
 }
 

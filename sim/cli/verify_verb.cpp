@@ -15,14 +15,15 @@
 namespace meshwright::cli {
 namespace {
 
-struct Options {
+struct VerifyOptions {
   std::string plan, suite, inject;
-  int random = 0;
+  std::string random;
   uint64_t seed = 1;
 };
 
-Result<std::vector<Plan>> cases(const Options& o) {
-  const int chosen = (o.plan.empty() ? 0 : 1) + (o.suite.empty() ? 0 : 1) + (o.random > 0 ? 1 : 0);
+Result<std::vector<Plan>> cases(const VerifyOptions& o) {
+  const int chosen =
+      (o.plan.empty() ? 0 : 1) + (o.suite.empty() ? 0 : 1) + (o.random.empty() ? 0 : 1);
   if (chosen != 1) {
     return Error{.where = "verify",
                  .field = "what",
@@ -30,7 +31,10 @@ Result<std::vector<Plan>> cases(const Options& o) {
                  .rule = "takes exactly one of a plan file, --suite NAME and --random N",
                  .remedy = "try --suite slice"};
   }
-  if (o.random > 0) return random_suite(o.random, o.seed);
+  if (!o.random.empty()) {
+    MW_ASSIGN_OR_RETURN(const int64_t count, parse_count("--random", o.random, 1, 100'000));
+    return random_suite(static_cast<int>(count), o.seed);
+  }
   if (!o.suite.empty()) {
     if (o.suite != "slice")
       return Error{.where = "--suite",
@@ -52,7 +56,7 @@ Result<std::vector<Plan>> cases(const Options& o) {
   return std::vector<Plan>{c.plan};
 }
 
-Result<int> run(const Options& o, bool json, const Environment& env) {
+Result<int> run_verify(const VerifyOptions& o, bool json, const Environment& env) {
   static const std::vector<std::string> kFaults = {
       "skipped_all_reduce", "doubled_norm_term", "wrong_loss_scale"};
   if (!o.inject.empty() && std::find(kFaults.begin(), kFaults.end(), o.inject) == kFaults.end()) {
@@ -139,7 +143,7 @@ Result<int> run(const Options& o, bool json, const Environment& env) {
 Verb verify_verb(CLI::App& app, const Environment& env) {
   Verb verb =
       make_verb(app, "verify", "Layout parity: the step in a layout equals the step on one rank");
-  auto o = std::make_shared<Options>();
+  auto o = std::make_shared<VerifyOptions>();
   verb.app->add_option("plan", o->plan, "Plan file to check");
   verb.app->add_option("--suite", o->suite, "Built-in suite: slice");
   verb.app->add_option("--random", o->random, "Check this many random layouts");
@@ -148,7 +152,7 @@ Verb verify_verb(CLI::App& app, const Environment& env) {
       "--inject",
       o->inject,
       "Prove that the check can fail: skipped_all_reduce, doubled_norm_term, wrong_loss_scale");
-  verb.run = [o, json = verb.json, &env] { return run(*o, *json, env); };
+  verb.run = [o, json = verb.json, &env] { return run_verify(*o, *json, env); };
   return verb;
 }
 

@@ -32,7 +32,7 @@ constexpr milliseconds kSettleAfterKill{250};
 // otherwise (a grandchild may hold the pipes) and between the closing and the end.
 constexpr milliseconds kPollIdle{50};
 constexpr milliseconds kPollEnding{2};
-constexpr size_t kReadBytes = size_t{64} << 10;
+constexpr size_t kPipeReadBytes = size_t{64} << 10;
 constexpr int kMaxReadsAfterEnd = 32;  // a pipe holds 64 KiB; a leftover writer must not hold us
 constexpr size_t kTailLines = 10;
 constexpr size_t kTailLineBytes = 500;
@@ -240,7 +240,7 @@ class Supervisor {
   const LaunchOptions& options_;
   SignalWatch& signals_;
   std::vector<Rank> ranks_;
-  std::array<char, kReadBytes> buffer_{};
+  std::array<char, kPipeReadBytes> buffer_{};
   Clock::time_point started_at_ = Clock::now();
   std::optional<int> signal_;
   std::optional<Clock::time_point> deadline_;  ///< Set by the first failure or signal.

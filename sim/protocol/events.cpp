@@ -12,7 +12,7 @@
 namespace meshwright {
 namespace {
 
-using Json = nlohmann::ordered_json;  // keys stay in the order of the contract
+using OrderedJson = nlohmann::ordered_json;  // keys stay in the order of the contract
 
 constexpr const char* kWhere = "event";
 constexpr const char* kRemedy = "use the worker that belongs to this program";
@@ -64,7 +64,7 @@ constexpr const char* type_name() {
 // --- writing ---
 
 template <class T>
-void put(Json& line, const char* name, const T& field) {
+void put(OrderedJson& line, const char* name, const T& field) {
   if constexpr (std::is_same_v<T, double>) {
     if (!std::isfinite(field)) {
       line[name] = nullptr;
@@ -77,7 +77,7 @@ void put(Json& line, const char* name, const T& field) {
 }
 
 template <class T>
-void put(Json& line, const char* name, const std::optional<T>& field) {
+void put(OrderedJson& line, const char* name, const std::optional<T>& field) {
   if (field) put(line, name, *field);
 }
 
@@ -94,7 +94,7 @@ Error bad_field(std::string field, std::string value, std::string rule) {
 /// Reads fields of one line and keeps the first mistake.
 class FieldReader {
  public:
-  explicit FieldReader(const Json& line) : line_(line) {}
+  explicit FieldReader(const OrderedJson& line) : line_(line) {}
 
   template <class T>
   void get(const char* name, T& field) {
@@ -122,16 +122,16 @@ class FieldReader {
     if (!error_) error_ = std::move(error);
   }
 
-  static std::string text(const Json& json) {
-    return json.dump(-1, ' ', false, Json::error_handler_t::replace).substr(0, 80);
+  static std::string text(const OrderedJson& json) {
+    return json.dump(-1, ' ', false, OrderedJson::error_handler_t::replace).substr(0, 80);
   }
 
-  void read(const char* name, const Json& json, std::string& field) {
+  void read(const char* name, const OrderedJson& json, std::string& field) {
     if (!json.is_string()) return fail(bad_field(name, text(json), "must be a string"));
     field = json.get_ref<const std::string&>();
   }
 
-  void read(const char* name, const Json& json, double& field) {
+  void read(const char* name, const OrderedJson& json, double& field) {
     if (!json.is_number()) return fail(bad_field(name, text(json), "must be a number"));
     field = json.get<double>();
   }
@@ -139,7 +139,7 @@ class FieldReader {
   /// Integers of the protocol: counts, which are never negative, and the time stamp.
   template <class Int>
   requires std::is_integral_v<Int>
-  void read(const char* name, const Json& json, Int& field) {
+  void read(const char* name, const OrderedJson& json, Int& field) {
     if (!json.is_number_integer()) return fail(bad_field(name, text(json), "must be an integer"));
     constexpr auto kLargest = static_cast<uint64_t>(std::numeric_limits<Int>::max());
     if (!json.is_number_unsigned() || json.get<uint64_t>() > kLargest) {
@@ -148,7 +148,7 @@ class FieldReader {
     field = json.get<Int>();
   }
 
-  void read_nonfinite(const std::string& name, const Json& json, double& field) {
+  void read_nonfinite(const std::string& name, const OrderedJson& json, double& field) {
     if (json == "nan") {
       field = std::numeric_limits<double>::quiet_NaN();
     } else if (json == "inf") {
@@ -160,12 +160,12 @@ class FieldReader {
     }
   }
 
-  const Json& line_;
+  const OrderedJson& line_;
   std::optional<Error> error_;
 };
 
 template <class E>
-Result<std::optional<Event>> read_event(const Json& line) {
+Result<std::optional<Event>> read_event(const OrderedJson& line) {
   Event event;
   E body;
   FieldReader reader(line);
@@ -188,7 +188,7 @@ Result<std::optional<Event>> read_event(const Json& line) {
 
 template <class... E>
 Result<std::optional<Event>> read_any(const std::string& type,
-                                      const Json& line,
+                                      const OrderedJson& line,
                                       const std::variant<E...>& /*choice*/) {
   Result<std::optional<Event>> result = std::optional<Event>();
   (void)((type == type_name<E>() && (result = read_event<E>(line), true)) || ...);
@@ -198,7 +198,7 @@ Result<std::optional<Event>> read_any(const std::string& type,
 }  // namespace
 
 std::string to_json_line(const Event& event) {
-  Json line;
+  OrderedJson line;
   std::visit(
       [&](const auto& body) {
         using E = std::remove_cvref_t<decltype(body)>;
@@ -210,20 +210,21 @@ std::string to_json_line(const Event& event) {
                        [&line](const char* name, const auto& field) { put(line, name, field); });
         if constexpr (std::is_same_v<E, FinishedEvent>) {
           if (!body.report_json) return;
-          line["report"] = Json::parse(*body.report_json, nullptr, /*allow_exceptions=*/false);
+          line["report"] =
+              OrderedJson::parse(*body.report_json, nullptr, /*allow_exceptions=*/false);
           MW_CHECK(line["report"].is_object(), "report_json must be a JSON object");
         }
       },
       event.body);
-  return line.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return line.dump(-1, ' ', false, OrderedJson::error_handler_t::replace);
 }
 
 Result<std::optional<Event>> parse_event(std::string_view text) {
-  Json line;
+  OrderedJson line;
   try {
-    line = Json::parse(text);
-  } catch (const Json::exception& e) {
-    const auto* at = dynamic_cast<const Json::parse_error*>(&e);
+    line = OrderedJson::parse(text);
+  } catch (const OrderedJson::exception& e) {
+    const auto* at = dynamic_cast<const OrderedJson::parse_error*>(&e);
     return bad_field("column",
                      at != nullptr ? fmt::format("{}", at->byte) : "unknown",
                      "the line is not a JSON document");
@@ -232,9 +233,10 @@ Result<std::optional<Event>> parse_event(std::string_view text) {
   const auto version = line.find("v");
   if (version == line.end()) return bad_field("v", "", "is missing");
   if (*version != kEventMajorVersion || !version->is_number_integer()) {
-    return bad_field("v",
-                     version->dump(-1, ' ', false, Json::error_handler_t::replace).substr(0, 80),
-                     fmt::format("this program reads version {}", kEventMajorVersion));
+    return bad_field(
+        "v",
+        version->dump(-1, ' ', false, OrderedJson::error_handler_t::replace).substr(0, 80),
+        fmt::format("this program reads version {}", kEventMajorVersion));
   }
   const auto type = line.find("type");
   if (type == line.end() || !type->is_string()) {
