@@ -16,7 +16,7 @@ done
 
 packages=(
   g++ cmake ninja-build ccache mold git ca-certificates python3 python3-pip clang-format
-  nlohmann-json3-dev libcli11-dev libfmt-dev libspdlog-dev libeigen3-dev
+  nlohmann-json3-dev libcli11-dev libfmt-dev libspdlog-dev libeigen3-dev libcsv-dev
   libgtest-dev libgmock-dev librapidcheck-dev
   bible-kjv # tools/corpus.sh
 )

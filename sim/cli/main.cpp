@@ -56,6 +56,7 @@ int run(int argc, char** argv) {
                                    run_verb(app, env),
                                    compare_verb(app, env),
                                    verify_verb(app, env),
+                                   validate_verb(app),
                                    calibrate_verb(app, env),
                                    tokenize_verb(app, env)};
   const bool json_wanted = std::any_of(

@@ -13,5 +13,6 @@ Verb calibrate_verb(CLI::App& app, const Environment& env);
 Verb run_verb(CLI::App& app, const Environment& env);
 Verb compare_verb(CLI::App& app, const Environment& env);
 Verb verify_verb(CLI::App& app, const Environment& env);
+Verb validate_verb(CLI::App& app);
 
 }  // namespace meshwright::cli

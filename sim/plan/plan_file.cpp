@@ -15,22 +15,10 @@ constexpr double kGiga = 1e9;
 constexpr double kTera = 1e12;
 constexpr double kMicro = 1e-6;
 
-const char* family_name(ModelFamily f) {
-  switch (f) {
-    case ModelFamily::kLlama:
-      return "llama";
-    case ModelFamily::kMistral:
-      return "mistral";
-    case ModelFamily::kQwen2:
-      return "qwen2";
-  }
-  return "";
-}
-
 /// The model as the Hugging Face config it came from, so that one parser reads both.
 Json model_to_json(const ModelSpec& m) {
   Json json = {{"name", m.name},
-               {"model_type", family_name(m.family)},
+               {"model_type", to_string(m.family)},
                {"vocab_size", m.vocab_size},
                {"hidden_size", m.d_model},
                {"intermediate_size", m.d_ff},

@@ -8,16 +8,61 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "sim/core/result.h"
 
 namespace meshwright {
 
-/// Families that differ in parameters: Qwen2 adds a bias to q, k and v.
-enum class ModelFamily { kLlama, kMistral, kQwen2 };
+/// Naming families: how a Hugging Face checkpoint calls the tensors. What a family computes is in
+/// the fields of ModelSpec, so that nothing downstream switches on the family.
+enum class ModelFamily : uint8_t {
+  kLlama,
+  kMistral,
+  kQwen2,
+  kQwen3,
+  kGpt2,
+  kOpt,
+  kGemma2,
+  kPhi3,
+  kMixtral,
+  kQwen3Moe,
+  kDeepseekV3,
+};
 
-/// A decoder of RMSNorm, rotary grouped-query attention and SwiGLU.
+/// The Hugging Face model_type.
+[[nodiscard]] std::string_view to_string(ModelFamily family);
+
+enum class NormKind : uint8_t { kRmsNorm, kLayerNorm };
+enum class FfnKind : uint8_t { kSwiGlu, kGeGlu, kGelu, kRelu };  ///< The first two are gated.
+enum class PositionKind : uint8_t { kRotary, kLearned };
+
+/// Mixture of experts in place of the dense feed-forward.
+struct MoeSpec {
+  int64_t num_experts = 0;
+  int64_t experts_per_token = 0;  ///< top-k of the router.
+  int64_t d_ff_expert = 0;        ///< Width of one expert.
+  int64_t d_ff_shared = 0;        ///< Width of all shared experts together; 0: none.
+  int64_t num_dense_layers = 0;   ///< The first layers keep the dense feed-forward d_ff.
+  bool shared_gate = false;       ///< A sigmoid gate [1, D] weighs the shared expert.
+  bool router_bias = false;       ///< A correction per expert, that no gradient reaches.
+
+  friend bool operator==(const MoeSpec&, const MoeSpec&) = default;
+};
+
+/// Multi-head latent attention (DeepSeek-V2, arXiv:2405.04434): low-rank query, key and value.
+struct MlaSpec {
+  int64_t q_lora_rank = 0;  ///< 0: the query is projected directly.
+  int64_t kv_lora_rank = 0;
+  int64_t qk_nope_head_dim = 0;
+  int64_t qk_rope_head_dim = 0;
+  int64_t v_head_dim = 0;
+
+  friend bool operator==(const MlaSpec&, const MlaSpec&) = default;
+};
+
+/// A decoder-only transformer.
 struct ModelSpec {
   std::string name;
   ModelFamily family = ModelFamily::kLlama;
@@ -35,7 +80,25 @@ struct ModelSpec {
   bool qkv_bias = false;
   std::optional<int64_t>
       sliding_window;  ///< Attention sees only this many tokens; sequences beyond it are refused.
+  NormKind norm = NormKind::kRmsNorm;  ///< LayerNorm has a bias.
+  FfnKind ffn = FfnKind::kSwiGlu;
+  PositionKind positions = PositionKind::kRotary;
+  int64_t position_rows = 0;  ///< Rows of a learned position table.
+  bool linear_bias = false;   ///< On every projection of a layer.
+  bool qk_norm = false;       ///< RMSNorm over each query and key head.
+  bool post_norms = false;    ///< Norms after attention and feed-forward too.
+  int64_t window_every = 1;   ///< A sliding window on every such layer (Gemma 2: 2).
+  double attention_softcap = 0;
+  double logit_softcap = 0;
+  double dropout = 0;  ///< Residual and attention dropout while training.
+  std::optional<MoeSpec> moe;
+  std::optional<MlaSpec> mla;
+  int64_t num_mtp_layers = 0;  ///< Multi-token-prediction layers after the last.
 
+  [[nodiscard]] bool gated_ffn() const { return ffn == FfnKind::kSwiGlu || ffn == FfnKind::kGeGlu; }
+  [[nodiscard]] bool is_moe_layer(int64_t layer) const {
+    return moe && layer >= moe->num_dense_layers;
+  }
   friend bool operator==(const ModelSpec&, const ModelSpec&) = default;
 };
 

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "sim/validate/families.h"
+
+namespace meshwright {
+Result<ValidationReport> validate_file(const std::string& path) {
+  MW_ASSIGN_OR_RETURN(const CsvTable table, CsvTable::read(path));
+  for (const ValidationFamily& family : validation_families()) {
+    const bool matches = std::all_of(family.columns.begin(),
+                                     family.columns.end(),
+                                     [&](const char* c) { return table.has_column(c); });
+    if (!matches) continue;
+    ValidationReport report{.family = family.name, .rows = family.predict(table)};
+    summarise(report);
+    return report;
+  }
+  std::string known;
+  for (const ValidationFamily& family : validation_families()) {
+    known += known.empty() ? "" : "; ";
+    known += std::string(family.name) + ":";
+    for (const char* column : family.columns) known += std::string(" ") + column;
+  }
+  return Error{.where = path,
+               .field = "header",
+               .rule = "matches no family of measurements",
+               .remedy = "the columns of one of them must be there - " + known};
+}
+
+}  // namespace meshwright
