@@ -10,6 +10,7 @@
 #include "kernels/random/fill_normal.h"
 #include "kernels/random/tensor_key.h"
 #include "sim/mesh/mesh.h"
+#include "sim/spec/logical_tensors.h"
 
 namespace meshwright {
 namespace {
@@ -17,28 +18,10 @@ namespace {
 enum class Init { kNormal, kResidualNormal, kOnes, kZeros };
 
 Init init_of(ParamRole role) {
-  switch (role) {
-    case ParamRole::kAttnNorm:
-    case ParamRole::kFfnNorm:
-    case ParamRole::kFinalNorm:
-      return Init::kOnes;
-    case ParamRole::kQueryBias:
-    case ParamRole::kKeyBias:
-    case ParamRole::kValueBias:
-      return Init::kZeros;
-    case ParamRole::kAttnOut:
-    case ParamRole::kDown:
-      return Init::kResidualNormal;
-    case ParamRole::kEmbedding:
-    case ParamRole::kQuery:
-    case ParamRole::kKey:
-    case ParamRole::kValue:
-    case ParamRole::kGate:
-    case ParamRole::kUp:
-    case ParamRole::kLmHead:
-      return Init::kNormal;
-  }
-  return Init::kNormal;
+  if (is_norm(role)) return Init::kOnes;
+  if (is_bias(role)) return Init::kZeros;
+  const bool residual = role == ParamRole::kAttnOut || role == ParamRole::kDown;
+  return residual ? Init::kResidualNormal : Init::kNormal;
 }
 
 at::Tensor matrix(const at::Tensor& flat, const PackedParam& p) {

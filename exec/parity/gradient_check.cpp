@@ -9,6 +9,7 @@
 
 #include "exec/comm/communicator.h"
 #include "sim/core/hash.h"
+#include "sim/spec/logical_tensors.h"
 
 namespace meshwright {
 namespace {

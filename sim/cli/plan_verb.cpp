@@ -11,6 +11,7 @@
 #include "sim/plan/plan_json.h"
 #include "sim/planner/objective.h"
 #include "sim/report/report_json.h"
+#include "sim/spec/logical_tensors.h"
 
 namespace meshwright::cli {
 namespace {

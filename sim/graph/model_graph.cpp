@@ -5,6 +5,7 @@
 
 #include "sim/graph/lifetimes.h"
 #include "sim/mesh/shard.h"
+#include "sim/spec/logical_tensors.h"
 
 namespace meshwright {
 namespace {

@@ -54,18 +54,41 @@ enum class OpKind : uint8_t {
 /// The packed parameters of a block: what one operator reads as one matrix.
 enum class ParamSlot : uint8_t {
   kNone,
-  kTable,      ///< [V, D]
-  kAttnNorm,   ///< [D]
-  kQkv,        ///< [(N + 2K)H, D]: query, key, value rows
-  kQkvBias,    ///< [(N + 2K)H]
-  kAttnOut,    ///< [D, N*H]
-  kFfnNorm,    ///< [D]
-  kGateUp,     ///< [2F, D]: gate rows, up rows
-  kDown,       ///< [D, F]
-  kFinalNorm,  ///< [D]
-  kLmHead,     ///< [V, D]; the table of the embedding when tied
+  kTable,             ///< [V, D]
+  kPosition,          ///< [rows, D]
+  kAttnNorm,          ///< [D]
+  kAttnNormBias,      ///< [D]
+  kQkv,               ///< [(N + 2K)H, D]: query, key, value rows
+  kQkvBias,           ///< [(N + 2K)H]
+  kQueryNorm,         ///< [H]
+  kKeyNorm,           ///< [H]
+  kLatentDown,        ///< [R_q + R_kv + H_rope, D]: query and key/value rows (MLA)
+  kQueryDownNorm,     ///< [R_q]
+  kQueryUp,           ///< [N*(H_nope + H_rope), R_q]
+  kKvDownNorm,        ///< [R_kv]
+  kKvUp,              ///< [N*(H_nope + H_v), R_kv]
+  kAttnOut,           ///< [D, N*H]
+  kAttnOutBias,       ///< [D]
+  kPostAttnNorm,      ///< [D]
+  kFfnNorm,           ///< [D]
+  kFfnNormBias,       ///< [D]
+  kGateUp,            ///< [2F, D]: gate rows, up rows; [F, D] without a gate
+  kUpBias,            ///< [F]
+  kDown,              ///< [D, F]
+  kDownBias,          ///< [D]
+  kPostFfnNorm,       ///< [D]
+  kRouter,            ///< [E, D]
+  kRouterBias,        ///< [E]
+  kExpertGateUp,      ///< [E, 2F, D]
+  kExpertDown,        ///< [E, D, F]
+  kSharedGateUp,      ///< [2F_s, D]
+  kSharedDown,        ///< [D, F_s]
+  kSharedExpertGate,  ///< [1, D]
+  kFinalNorm,         ///< [D]
+  kFinalNormBias,     ///< [D]
+  kLmHead,            ///< [V, D]; the table of the embedding when tied
 };
-inline constexpr int kNumParamSlots = 11;
+inline constexpr int kNumParamSlots = static_cast<int>(ParamSlot::kLmHead) + 1;
 
 using BufferId = int;
 

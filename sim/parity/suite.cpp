@@ -4,6 +4,7 @@
 
 #include "sim/parity/parity.h"
 #include "sim/planner/planner.h"
+#include "sim/spec/logical_tensors.h"
 
 namespace meshwright {
 namespace {

@@ -10,8 +10,12 @@ ParamSlot slot_of(ParamRole role) {
   switch (role) {
     case ParamRole::kEmbedding:
       return ParamSlot::kTable;
+    case ParamRole::kPosition:
+      return ParamSlot::kPosition;
     case ParamRole::kAttnNorm:
       return ParamSlot::kAttnNorm;
+    case ParamRole::kAttnNormBias:
+      return ParamSlot::kAttnNormBias;
     case ParamRole::kQuery:
     case ParamRole::kKey:
     case ParamRole::kValue:
@@ -20,26 +24,108 @@ ParamSlot slot_of(ParamRole role) {
     case ParamRole::kKeyBias:
     case ParamRole::kValueBias:
       return ParamSlot::kQkvBias;
+    case ParamRole::kQueryNorm:
+      return ParamSlot::kQueryNorm;
+    case ParamRole::kKeyNorm:
+      return ParamSlot::kKeyNorm;
+    case ParamRole::kQueryDown:
+    case ParamRole::kKvDown:
+      return ParamSlot::kLatentDown;
+    case ParamRole::kQueryDownNorm:
+      return ParamSlot::kQueryDownNorm;
+    case ParamRole::kQueryUp:
+      return ParamSlot::kQueryUp;
+    case ParamRole::kKvDownNorm:
+      return ParamSlot::kKvDownNorm;
+    case ParamRole::kKvUp:
+      return ParamSlot::kKvUp;
     case ParamRole::kAttnOut:
       return ParamSlot::kAttnOut;
+    case ParamRole::kAttnOutBias:
+      return ParamSlot::kAttnOutBias;
+    case ParamRole::kPostAttnNorm:
+      return ParamSlot::kPostAttnNorm;
     case ParamRole::kFfnNorm:
       return ParamSlot::kFfnNorm;
+    case ParamRole::kFfnNormBias:
+      return ParamSlot::kFfnNormBias;
     case ParamRole::kGate:
     case ParamRole::kUp:
       return ParamSlot::kGateUp;
+    case ParamRole::kUpBias:
+      return ParamSlot::kUpBias;
     case ParamRole::kDown:
       return ParamSlot::kDown;
+    case ParamRole::kDownBias:
+      return ParamSlot::kDownBias;
+    case ParamRole::kPostFfnNorm:
+      return ParamSlot::kPostFfnNorm;
+    case ParamRole::kRouter:
+      return ParamSlot::kRouter;
+    case ParamRole::kRouterBias:
+      return ParamSlot::kRouterBias;
+    case ParamRole::kExpertGate:
+    case ParamRole::kExpertUp:
+      return ParamSlot::kExpertGateUp;
+    case ParamRole::kExpertDown:
+      return ParamSlot::kExpertDown;
+    case ParamRole::kSharedGate:
+    case ParamRole::kSharedUp:
+      return ParamSlot::kSharedGateUp;
+    case ParamRole::kSharedDown:
+      return ParamSlot::kSharedDown;
+    case ParamRole::kSharedExpertGate:
+      return ParamSlot::kSharedExpertGate;
     case ParamRole::kFinalNorm:
       return ParamSlot::kFinalNorm;
+    case ParamRole::kFinalNormBias:
+      return ParamSlot::kFinalNormBias;
     case ParamRole::kLmHead:
       return ParamSlot::kLmHead;
+    case ParamRole::kMtpNorm:
+    case ParamRole::kMtpProjection:
+      break;  // not listed by logical_tensors()
   }
   return ParamSlot::kNone;
 }
 
-bool is_norm(ParamRole role) {
-  return role == ParamRole::kAttnNorm || role == ParamRole::kFfnNorm ||
-         role == ParamRole::kFinalNorm;
+/// How a role lies over tensor-parallel ranks.
+enum class TpSplit { kReplicated, kRows, kColumns };
+
+TpSplit tp_split(ParamRole role) {
+  switch (role) {
+    case ParamRole::kEmbedding:
+    case ParamRole::kLmHead:
+    case ParamRole::kQuery:
+    case ParamRole::kKey:
+    case ParamRole::kValue:
+    case ParamRole::kQueryBias:
+    case ParamRole::kKeyBias:
+    case ParamRole::kValueBias:
+    case ParamRole::kQueryUp:
+    case ParamRole::kKvUp:
+    case ParamRole::kGate:
+    case ParamRole::kUp:
+    case ParamRole::kUpBias:
+    case ParamRole::kExpertGate:
+    case ParamRole::kExpertUp:
+    case ParamRole::kSharedGate:
+    case ParamRole::kSharedUp:
+      return TpSplit::kRows;
+    case ParamRole::kAttnOut:
+    case ParamRole::kDown:
+    case ParamRole::kExpertDown:
+    case ParamRole::kSharedDown:
+      return TpSplit::kColumns;
+    default:
+      return TpSplit::kReplicated;
+  }
+}
+
+/// Replicated tensors that are applied to token shards under sequence parallelism, or to heads that
+/// only this rank has: their copies see different parts, so their gradients are partial sums.
+bool partial_without_sp(ParamRole role) {
+  return role == ParamRole::kQueryNorm || role == ParamRole::kKeyNorm;
 }
 
 bool is_kv(ParamRole role) {
@@ -78,13 +164,13 @@ PlacementTable::PlacementTable(const Plan& plan) : plan_(plan), mesh_(plan.layou
   for (LogicalTensor& t : logical_tensors(plan.model())) {
     TensorPlacement p;
     const ParamRole role = t.role;
-    if (is_norm(role)) {
+    const TpSplit split = tp_split(role);
+    if (split == TpSplit::kReplicated) {
       p.tp_copies = l.tp;
-      p.copies_are_partial = l.sp;
-    } else if (role == ParamRole::kAttnOut || role == ParamRole::kDown) {
-      p.tp_dim = 1;
+      p.copies_are_partial = l.tp > 1 && (l.sp || partial_without_sp(role));
     } else {
-      p.tp_dim = 0;
+      const int last = static_cast<int>(t.shape.size()) - 1;
+      p.tp_dim = split == TpSplit::kColumns ? last : last == 2 ? 1 : 0;
       if (is_kv(role)) {
         p.tp_copies = kv_copies;
         p.copies_are_partial = kv_copies > 1;
@@ -115,14 +201,18 @@ RankPlacement PlacementTable::of_rank(int rank) const {
     }
     Bucket& bucket = out.buckets.back();
 
+    const std::vector<int64_t>& shape = p.logical.shape;
+    const bool stacked = shape.size() == 3;  // experts
     Segment seg{.tensor = static_cast<int>(i),
-                .rows = p.logical.shape[0],
-                .cols = p.logical.shape.size() > 1 ? p.logical.shape[1] : 1};
+                .rows = shape[stacked ? 1 : 0],
+                .cols = shape.size() > 1 ? shape.back() : 1,
+                .matrices = stacked ? shape[0] : 1};
     if (p.tp_dim) {
       const ShardRange r = shard_range(
-          p.logical.shape[static_cast<size_t>(*p.tp_dim)], l.tp / p.tp_copies, c.tp / p.tp_copies);
-      (*p.tp_dim == 0 ? seg.row_begin : seg.col_begin) = r.begin;
-      (*p.tp_dim == 0 ? seg.rows : seg.cols) = r.size();
+          shape[static_cast<size_t>(*p.tp_dim)], l.tp / p.tp_copies, c.tp / p.tp_copies);
+      const bool by_rows = *p.tp_dim == (stacked ? 1 : 0);
+      (by_rows ? seg.row_begin : seg.col_begin) = r.begin;
+      (by_rows ? seg.rows : seg.cols) = r.size();
     }
     seg.offset = bucket.numel;
     seg.counted = c.tp % p.tp_copies == 0 && !copy_of_tied;
@@ -133,8 +223,11 @@ RankPlacement PlacementTable::of_rank(int rank) const {
     if (!bucket.params.empty() && bucket.params.back().slot == slot) {
       bucket.params.back().rows += seg.rows;
     } else {
-      bucket.params.push_back(
-          {.slot = slot, .rows = seg.rows, .cols = seg.cols, .offset = seg.offset});
+      bucket.params.push_back({.slot = slot,
+                               .rows = seg.rows,
+                               .cols = seg.cols,
+                               .offset = seg.offset,
+                               .matrices = seg.matrices});
     }
     bucket.segments.push_back(seg);
   }

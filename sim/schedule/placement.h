@@ -15,6 +15,7 @@
 #include "sim/mesh/mesh.h"
 #include "sim/mesh/shard.h"
 #include "sim/plan/plan.h"
+#include "sim/spec/logical_tensors.h"
 
 namespace meshwright {
 
@@ -29,7 +30,8 @@ struct TensorPlacement {
   std::vector<int> stages;  ///< Owning stages; two for a tied embedding over a pipeline.
 };
 
-/// One tensor's shard inside a rank's bucket: a [rows, cols] matrix at `offset` elements.
+/// One tensor's shard inside a rank's bucket: [rows, cols], or [matrices, rows, cols] for experts,
+/// at `offset` elements.
 struct Segment {
   int tensor = 0;  ///< Index into PlacementTable::tensors().
   int64_t rows = 0;
@@ -39,15 +41,18 @@ struct Segment {
   int64_t offset = 0;
   bool counted =
       true;  ///< This copy counts in norms and totals; exactly one copy of each element does.
-  [[nodiscard]] int64_t numel() const { return rows * cols; }
+  int64_t matrices = 1;
+  [[nodiscard]] int64_t numel() const { return matrices * rows * cols; }
 };
 
-/// What an operator reads as one matrix [rows, cols] at `offset` elements of its bucket.
+/// What an operator reads as one matrix [rows, cols] (or a stack of them) at `offset` elements of
+/// its bucket.
 struct PackedParam {
   ParamSlot slot = ParamSlot::kNone;
   int64_t rows = 0;
   int64_t cols = 0;
   int64_t offset = 0;
+  int64_t matrices = 1;
 };
 
 /// Elements [offset, offset + numel) are partial sums over `copies` consecutive tp ranks.

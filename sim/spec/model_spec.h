@@ -1,8 +1,8 @@
 // ModelSpec: the architecture of one decoder-only transformer, as its Hugging Face config states
 // it.
 //
-// Reads: a built-in (models/llm/*.json) or the user's config.json. Feeds: the logical tensor list
-// below, which is the one source of parameter counts, and sim/graph (operators).
+// Reads: a built-in (models/llm/*.json) or the user's config.json. Feeds:
+// sim/spec/logical_tensors.h (the one source of parameter counts) and sim/graph (operators).
 #pragma once
 
 #include <cstdint>
@@ -75,6 +75,9 @@ struct ModelSpec {
   int64_t head_dim = 0;      ///< Width of one head H; need not be D/N.
   int64_t max_seq_len = 0;   ///< max_position_embeddings.
   double rope_theta = 10000.0;
+  /// Canonical JSON of the config's rope_scaling; empty: none. It stretches positions and costs
+  /// nothing, so plans may have it.
+  std::string rope_scaling;
   double norm_eps = 1e-5;
   bool tied_embeddings = false;
   bool qkv_bias = false;
@@ -102,49 +105,15 @@ struct ModelSpec {
   friend bool operator==(const ModelSpec&, const ModelSpec&) = default;
 };
 
-/// Which block of the model a tensor belongs to: 0 the embedding, 1..num_layers the decoder layers,
-/// num_layers + 1 the head (final norm, output projection, loss).
+/// Blocks of the model: 0 the embedding, 1..num_layers the decoder layers, num_layers + 1 the head
+/// (final norm, output projection, loss).
 [[nodiscard]] int num_blocks(const ModelSpec& model);
 
-/// What a parameter does in its block.
-enum class ParamRole : uint8_t {
-  kEmbedding,  ///< [V, D]
-  kAttnNorm,   ///< [D]
-  kQuery,      ///< [N*H, D]
-  kKey,        ///< [K*H, D]
-  kValue,      ///< [K*H, D]
-  kQueryBias,  ///< [N*H]
-  kKeyBias,    ///< [K*H]
-  kValueBias,  ///< [K*H]
-  kAttnOut,    ///< [D, N*H]
-  kFfnNorm,    ///< [D]
-  kGate,       ///< [F, D]
-  kUp,         ///< [F, D]
-  kDown,       ///< [D, F]
-  kFinalNorm,  ///< [D]
-  kLmHead,     ///< [V, D]
-};
-
-/// One parameter of the model, whole: its Hugging Face name, shape and block.
-struct LogicalTensor {
-  std::string name;
-  std::vector<int64_t> shape;  ///< One or two dims.
-  int block = 0;
-  ParamRole role = ParamRole::kEmbedding;
-  [[nodiscard]] int64_t numel() const;
-};
-
-/// Every parameter once, in block order. A tied output projection is not listed: it is the
-/// embedding.
-[[nodiscard]] std::vector<LogicalTensor> logical_tensors(const ModelSpec& model);
-
-/// Sum over logical_tensors(): tied weights counted once.
-[[nodiscard]] int64_t parameter_count(const ModelSpec& model);
-
-/// A built-in name ("llama-3-70b"), a config.json, or a folder that holds one.
+/// A built-in name ("llama-3-70b"), a config.json, or a folder that holds one. A folder with
+/// safetensors is checked against their headers (see safetensors_header.h).
 /// Errors: unknown name (lists the known ones), unknown model_type, a setting that changes the
-/// mathematics and is not supported (rope_scaling, another activation), sizes that are missing,
-/// zero, negative or do not divide.
+/// mathematics and is not supported (another activation, a pattern of layers), sizes that are
+/// missing, zero, negative or do not divide.
 [[nodiscard]] Result<ModelSpec> load_model(const std::string& name_or_path);
 
 /// The text of a Hugging Face config.json. Keys that do not change the mathematics are ignored.

@@ -30,6 +30,7 @@
 #include "exec/runtime/trainer.h"
 #include "tests/unit/exec/spawn_ranks.h"
 #include "tests/unit/exec/tiny_plan.h"
+#include "sim/spec/logical_tensors.h"
 
 namespace meshwright {
 namespace {

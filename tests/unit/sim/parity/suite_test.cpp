@@ -8,6 +8,7 @@
 
 #include "sim/parity/parity.h"
 #include "tests/unit/sim/plans.h"
+#include "sim/spec/logical_tensors.h"
 
 namespace meshwright {
 namespace {

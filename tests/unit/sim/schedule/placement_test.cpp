@@ -7,6 +7,7 @@
 #include <map>
 
 #include "tests/unit/sim/plans.h"
+#include "sim/spec/logical_tensors.h"
 
 namespace meshwright {
 namespace {
