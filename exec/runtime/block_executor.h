@@ -61,7 +61,7 @@ class BlockExecutor {
 
  private:
   [[nodiscard]] const BlockGraph& graph_of(int block) const {
-    return graph_.block(block, num_blocks_);
+    return graph_.block(block);
   }
   [[nodiscard]] std::vector<at::Tensor>& buffers(int block, int micro_batch);
   void run(const BlockGraph& graph,

@@ -6,7 +6,7 @@
 
 namespace meshwright {
 
-enum class DType : uint8_t { kFloat32, kBFloat16, kInt64 };
+enum class DType : uint8_t { kFloat32, kBFloat16, kInt64, kUInt8 };
 
 [[nodiscard]] constexpr int64_t size_of(DType t) {
   switch (t) {
@@ -16,6 +16,8 @@ enum class DType : uint8_t { kFloat32, kBFloat16, kInt64 };
       return 2;
     case DType::kInt64:
       return 8;
+    case DType::kUInt8:
+      return 1;
   }
   return 0;
 }

@@ -20,6 +20,9 @@ constexpr double kHostBackward = 4.0;
 /// a BF16 copy.
 constexpr double kAdamBytesFp32 = 28.0;
 constexpr double kAdamBytesBf16 = 34.0;
+constexpr int64_t kGroupTile = 128;  ///< Rows of a tile of a grouped matmul.
+/// Batched score matmuls over the tensor peak, fitted on published steps without flash attention.
+constexpr double kScoreMatmulFraction = 0.5;
 
 /// A calibration of one rank measures no collectives; the data sheet of the machine then prices
 /// them.
@@ -67,7 +70,10 @@ Seconds CostModel::matmul_time(const Operator& op, Precision precision) const {
     return op.flop / sampled_matmul_rate(calibration_->matmul, op.kind, op.m, op.n, op.k);
   const DeviceSpec& d = cluster_.device;
   const Seconds bytes = op.bytes / BytesPerSecond{d.memory_bandwidth.v * d.memory_fraction};
-  return std::max(tiled_matmul_time(d, peak(precision), op.m, op.n, op.k), bytes) + d.launch;
+  // A grouped launch deals the tiles of all its matmuls together; each starts on a tile of its own.
+  const int64_t m =
+      op.groups == 1 ? op.m : op.groups * ((op.m + kGroupTile - 1) / kGroupTile) * kGroupTile;
+  return std::max(tiled_matmul_time(d, peak(precision), m, op.n, op.k), bytes) + d.launch;
 }
 
 Seconds CostModel::attention_time(const Operator& op, Precision precision) const {
@@ -114,8 +120,11 @@ Seconds CostModel::operator_time(const Operator& op,
                                  const GroupShape& tp) const {
   if (is_collective(op.kind)) return collective_time(comm_op(op.kind), op.bytes, tp);
   if (is_linear(op.kind)) return matmul_time(op, precision);
-  if (op.kind == OpKind::kAttention || op.kind == OpKind::kAttentionBackward)
-    return attention_time(op, precision);
+  if (is_attention(op.kind)) return attention_time(op, precision);
+  if (is_score_matmul(op.kind) && !calibration_) {
+    return op.flop / FlopPerSecond{peak(precision).v * kScoreMatmulFraction} +
+           cluster_.device.launch;
+  }
   return stream_time(op);
 }
 
@@ -143,7 +152,7 @@ ListCost CostModel::list_time(const std::vector<OperatorStep>& steps,
   }
   if (calibration_) {
     cost.host = Seconds{calibration_->host_per_operator_s * static_cast<double>(steps.size())};
-  } else if (block == BlockKind::kDecoder) {
+  } else if (block == BlockKind::kDecoder || block == BlockKind::kMoeDecoder) {
     const Seconds host = cluster_.device.host_per_layer * (is_forward ? 1.0 : kHostBackward);
     const Seconds device = cost.compute + cost.comm;
     cost.host = host > device ? host - device : Seconds{};

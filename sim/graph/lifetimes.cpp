@@ -43,15 +43,18 @@ std::vector<OperatorStep> walk(const std::vector<Operator>& ops,
   return steps;
 }
 
-/// The operators of `forward` whose results `needed` (and so on, transitively) depends on.
-std::vector<Operator> live_operators(const std::vector<Operator>& forward, BufferSet needed) {
+/// The repeated operators of `forward` whose results `needed` (and so on, transitively) depends on.
+std::vector<Operator> operators_to_repeat(const std::vector<Operator>& forward,
+                                          const std::vector<bool>& repeated,
+                                          BufferSet needed) {
   std::vector<Operator> kept;
-  for (auto op = forward.rbegin(); op != forward.rend(); ++op) {
+  for (size_t i = forward.size(); i-- > 0;) {
+    const Operator& op = forward[i];
     const bool used = std::any_of(
-        op->outputs.begin(), op->outputs.end(), [&](BufferId b) { return needed.contains(b); });
-    if (!used) continue;
-    needed.insert(op->inputs.begin(), op->inputs.end());
-    kept.push_back(*op);
+        op.outputs.begin(), op.outputs.end(), [&](BufferId b) { return needed.contains(b); });
+    if (!repeated[i] || !used) continue;
+    needed.insert(op.inputs.begin(), op.inputs.end());
+    kept.push_back(op);
   }
   std::reverse(kept.begin(), kept.end());
   return kept;
@@ -62,22 +65,29 @@ std::vector<Operator> live_operators(const std::vector<Operator>& forward, Buffe
 void assign_lifetimes(BlockGraph& block,
                       const std::vector<Operator>& forward,
                       const std::vector<Operator>& backward,
-                      bool recompute) {
+                      const std::vector<bool>& repeated) {
   const BufferSet read_back = mentioned(backward);
+  const std::vector<Operator> again = operators_to_repeat(forward, repeated, read_back);
+  BufferSet dropped;  // written by repeated operators alone
+  for (size_t i = 0; i < forward.size(); ++i) {
+    for (const BufferId b : forward[i].outputs) {
+      if (repeated[i]) dropped.insert(b);
+    }
+  }
+  for (size_t i = 0; i < forward.size(); ++i) {
+    if (repeated[i]) continue;
+    for (const BufferId b : forward[i].outputs) dropped.erase(b);
+  }
+
   BufferSet live;
   if (block.input >= 0) live.insert(block.input);
-  BufferSet keep_forward;
+  BufferSet keep_forward = mentioned(again);
+  keep_forward.insert(read_back.begin(), read_back.end());
+  for (const BufferId b : dropped) keep_forward.erase(b);
   if (block.output >= 0) keep_forward.insert(block.output);
-  if (recompute) {
-    keep_forward.insert(block.input);
-  } else {
-    keep_forward.insert(read_back.begin(), read_back.end());
-  }
   block.forward = walk(forward, live, keep_forward);
   if (block.output >= 0) live.erase(block.output);  // the next block owns it now
-  if (recompute) {
-    block.recompute = walk(live_operators(forward, read_back), live, read_back);
-  }
+  if (!again.empty()) block.recompute = walk(again, live, read_back);
   if (block.kind != BlockKind::kHead) live.insert(block.grad);  // handed over by the block after
   const BufferSet keep_grad =
       block.kind == BlockKind::kEmbedding ? BufferSet{} : BufferSet{block.grad};

@@ -9,13 +9,14 @@ namespace meshwright {
 
 /// Fills block.forward, .recompute and .backward from plain operator lists.
 ///
-/// Without recompute, a buffer that backward mentions lives until its last mention there. With
-/// recompute only the block's input survives forward, and the recompute list is the forward list
-/// without the operators whose results backward never reads (the last matmul and its collective,
-/// for a decoder layer).
+/// `repeated[i]` says that forward operator i may run again before backward: buffers that only such
+/// operators write do not survive forward, and the recompute list holds those of them whose results
+/// backward reads, directly or through others. Every other buffer that backward or the recompute
+/// list mentions lives from forward on. A full recompute repeats every operator, so only the
+/// block's input survives, and the last matmul and its collective are not run again.
 void assign_lifetimes(BlockGraph& block,
                       const std::vector<Operator>& forward,
                       const std::vector<Operator>& backward,
-                      bool recompute);
+                      const std::vector<bool>& repeated);
 
 }  // namespace meshwright

@@ -5,7 +5,7 @@
 // exactly those a backward operator reads, and lifetimes are derived, not written by hand. In a
 // block the gradient of its output becomes, in place, the gradient of its input.
 //
-// Not modelled: dropout, non-flash attention, packed documents.
+// Not modelled: packed documents, windows shorter than the sequence.
 #pragma once
 
 #include <vector>
@@ -15,8 +15,8 @@
 
 namespace meshwright {
 
-enum class BlockKind : uint8_t { kEmbedding, kDecoder, kHead };
-inline constexpr int kNumBlockKinds = 3;
+enum class BlockKind : uint8_t { kEmbedding, kDecoder, kMoeDecoder, kHead };
+inline constexpr int kNumBlockKinds = 4;
 
 /// The operator lists of one kind of block. Buffers are local to one (block, micro-batch).
 struct BlockGraph {
@@ -31,7 +31,8 @@ struct BlockGraph {
 };
 
 struct ModelGraph {
-  BlockGraph blocks[kNumBlockKinds];
+  BlockGraph blocks[kNumBlockKinds];  ///< kMoeDecoder is empty without experts.
+  std::vector<BlockKind> kinds;       ///< Of each block of the model.
   /// Local query and key/value heads, head width and sequence length: what rope and attention need
   /// to read qkv.
   int64_t num_heads = 0;
@@ -44,10 +45,12 @@ struct ModelGraph {
   [[nodiscard]] const BlockGraph& of(BlockKind kind) const {
     return blocks[static_cast<int>(kind)];
   }
-  [[nodiscard]] const BlockGraph& block(int index, int num_blocks) const;
+  [[nodiscard]] const BlockGraph& block(int index) const {
+    return of(kinds[static_cast<size_t>(index)]);
+  }
 };
 
-[[nodiscard]] BlockKind block_kind(int index, int num_blocks);
+[[nodiscard]] BlockKind block_kind(const ModelSpec& model, int index);
 
 /// The lists for tensor-parallel position `tp_index` (its vocabulary and feed-forward shards may be
 /// shorter).

@@ -37,15 +37,55 @@ enum class OpKind : uint8_t {
   kAdd,                   ///< y += x
   kLogitMax,              ///< logits -> row_max [T]
   kLogitSum,  ///< logits (become exponentials), row_max, labels -> stats [2, T]: sum, target logit
-  kCrossEntropy,   ///< logits (become their gradient), stats, labels; adds to the step's loss
-  kAllReduce,      ///< in place, over the tensor-parallel group
-  kAllReduceMax,   ///< in place
-  kAllGather,      ///< x [T/t, D] -> y [T, D]
-  kReduceScatter,  ///< x [T, D] (clobbered) -> y [T/t, D]
+  kCrossEntropy,       ///< logits (become their gradient), stats, labels; adds to the step's loss
+  kPosition,           ///< x += rows of the position table, in place
+  kPositionBackward,   ///< dout; adds to the table's gradient
+  kLayerNorm,          ///< x -> y, stats [2, T]: mean, rstd
+  kLayerNormBackward,  ///< dy, x, stats -> dx (added to); adds to weight's and bias's gradients
+  kHeadNorm,           ///< qkv -> qk, rstd: RMSNorm over each query and key head
+  kHeadNormBackward,   ///< dq, dk, qkv, rstd -> in place; adds to the weights' gradients
+  kGeGlu,              ///< gate_up -> act
+  kGeGluBackward,      ///< gate_up (becomes its gradient), dact
+  kGelu,               ///< up -> act
+  kGeluBackward,       ///< up (becomes its gradient), dact
+  kRelu,               ///< up -> act
+  kReluBackward,       ///< up (becomes its gradient), dact
+  kDropout,            ///< x (in place, or -> y), mask [bytes]
+  kDropoutBackward,    ///< mask [, dy] -> dx
+  kSoftcap,            ///< x = c tanh(x / c), in place
+  kSoftcapBackward,    ///< y, dy in place
+  kScores,             ///< qkv -> scores [T N, S]: attention without a fused kernel
+  kScoresBackward,     ///< dscores, qkv -> dq, dk
+  kSoftmax,            ///< in place
+  kSoftmaxBackward,    ///< probs, dprobs in place
+  kWeightedValues,     ///< probs, qkv -> out
+  kWeightedValuesBackward,  ///< dout, probs, qkv -> dprobs, dv
+  kLatentKeys,              ///< kv, latent -> k [T, N H]: shared rotary part beside each head's own
+  kLatentKeysBackward,      ///< dk, dv -> dkv, dlatent (its rotary columns)
+  kRouter,                  ///< logits -> weights [T, k], index [T, k]
+  kRouterBackward,          ///< dweights, weights, index -> logits' gradient
+  kPermute,                 ///< x, index -> rows in order of their expert [T k, D]
+  kPermuteBackward,         ///< drows, index -> dx
+  kUnpermute,               ///< rows, weights, index -> y [T, D]
+  kUnpermuteBackward,       ///< dy, rows, weights, index -> drows, dweights
+  kAllReduce,               ///< in place, over the tensor-parallel group
+  kAllReduceMax,            ///< in place
+  kAllGather,               ///< x [T/t, D] -> y [T, D]
+  kReduceScatter,           ///< x [T, D] (clobbered) -> y [T/t, D]
+  kAllToAll,                ///< rows to the ranks of their experts, over the expert-parallel group
 };
 
 [[nodiscard]] std::string_view to_string(OpKind kind);
 [[nodiscard]] constexpr bool is_collective(OpKind k) { return k >= OpKind::kAllReduce; }
+/// Attention of the fused kernel.
+[[nodiscard]] constexpr bool is_attention(OpKind k) {
+  return k == OpKind::kAttention || k == OpKind::kAttentionBackward;
+}
+/// Batched matmuls of attention without a fused kernel.
+[[nodiscard]] constexpr bool is_score_matmul(OpKind k) {
+  return k == OpKind::kScores || k == OpKind::kScoresBackward || k == OpKind::kWeightedValues ||
+         k == OpKind::kWeightedValuesBackward;
+}
 [[nodiscard]] constexpr bool is_linear(OpKind k) {
   return k == OpKind::kLinear || k == OpKind::kLinearBackwardInput ||
          k == OpKind::kLinearBackwardWeight;
@@ -106,6 +146,7 @@ struct Operator {
   std::vector<BufferId> outputs;  ///< Allocated when not alive; otherwise written in place.
   ParamSlot param = ParamSlot::kNone;
   int64_t m = 0, n = 0, k = 0;  ///< Of a matmul: [m, k] x [k, n]. Attention: m = S, n = H.
+  int64_t groups = 1;           ///< Matmuls of that size in one grouped launch (experts).
   Flop flop;                    ///< Multiply and add count as two.
   Bytes bytes;      ///< Read and written, for memory-bound operators; payload, for collectives.
   Bytes workspace;  ///< Allocated and freed inside the operator.

@@ -75,9 +75,8 @@ MemoryProfile replay_stage(const Plan& plan,
                            const std::vector<Action>& actions,
                            MemoryProfile resident) {
   Replay replay;
-  const int blocks = num_blocks(plan.model());
   const auto of = [&](int block) -> const BlockFootprints& {
-    return f.blocks[static_cast<int>(block_kind(block, blocks))];
+    return f.blocks[static_cast<int>(block_kind(plan.model(), block))];
   };
   bool pending[2] = {false, false};
   for (const Action& a : actions) {

@@ -50,7 +50,9 @@ std::string summary(const Layout& l) {
   text += fmt::format(" mb{}", l.micro_batch);
   if (l.zero_stage > 0) text += fmt::format(" zero{}", l.zero_stage);
   if (l.pp > 1) text += fmt::format(" {}", to_string(l.schedule));
-  if (l.recompute != Recompute::kNone) text += " recompute";
+  if (l.recompute == Recompute::kSelective) text += " recompute=selective";
+  if (l.recompute == Recompute::kFull) text += " recompute";
+  if (!l.flash_attention) text += " noflash";
   if (l.pp > 1 && l.stages != balanced_stages(
                                   [&] {
                                     int64_t sum = 0;
@@ -61,6 +63,13 @@ std::string summary(const Layout& l) {
     text += fmt::format(" stages {}", fmt::join(l.stages, "+"));
   }
   return text;
+}
+
+std::optional<Recompute> parse_recompute(std::string_view word) {
+  for (const Recompute r : {Recompute::kNone, Recompute::kSelective, Recompute::kFull}) {
+    if (word == to_string(r)) return r;
+  }
+  return std::nullopt;
 }
 
 std::vector<int> balanced_stages(int64_t num_layers, int pp) {
@@ -86,6 +95,7 @@ Result<LayoutPins> parse_layout_pins(const std::string& layout_flag,
                                                  "micro_batch",
                                                  "zero_stage",
                                                  "recompute",
+                                                 "flash_attention",
                                                  "schedule"};
   LayoutPins pins;
   for (const std::string& item : split(layout_flag, ',')) {
@@ -96,9 +106,12 @@ Result<LayoutPins> parse_layout_pins(const std::string& layout_flag,
     if (axis == "sp") {
       if (value != "on" && value != "off") return bad_pin(axis, value, "must be on or off");
       pins.sp = value == "on";
+    } else if (axis == "flash_attention") {
+      if (value != "on" && value != "off") return bad_pin(axis, value, "must be on or off");
+      pins.flash_attention = value == "on";
     } else if (axis == "recompute") {
-      if (value != "none" && value != "full") return bad_pin(axis, value, "must be none or full");
-      pins.recompute = value == "full" ? Recompute::kFull : Recompute::kNone;
+      pins.recompute = parse_recompute(value);
+      if (!pins.recompute) return bad_pin(axis, value, "must be none, selective or full");
     } else if (axis == "schedule") {
       if (value != "gpipe" && value != "1f1b") return bad_pin(axis, value, "must be gpipe or 1f1b");
       pins.schedule = value == "gpipe" ? ScheduleKind::kGpipe : ScheduleKind::k1f1b;

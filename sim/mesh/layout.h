@@ -13,12 +13,24 @@
 
 namespace meshwright {
 
-enum class Recompute : uint8_t { kNone, kFull };
+/// Which forward operators are repeated before backward: none; the materialised attention scores
+/// and their softmax (Korthikanti et al., arXiv:2205.05198); the whole layer.
+enum class Recompute : uint8_t { kNone, kSelective, kFull };
 enum class ScheduleKind : uint8_t { kGpipe, k1f1b };
 
 [[nodiscard]] constexpr std::string_view to_string(Recompute r) {
-  return r == Recompute::kNone ? "none" : "full";
+  switch (r) {
+    case Recompute::kNone:
+      return "none";
+    case Recompute::kSelective:
+      return "selective";
+    case Recompute::kFull:
+      return "full";
+  }
+  return "";
 }
+[[nodiscard]] std::optional<Recompute> parse_recompute(std::string_view word);
+
 [[nodiscard]] constexpr std::string_view to_string(ScheduleKind s) {
   return s == ScheduleKind::kGpipe ? "gpipe" : "1f1b";
 }
@@ -36,6 +48,7 @@ struct Layout {
   int64_t micro_batch = 1;  ///< Sequences per micro-batch and data-parallel rank.
   int zero_stage = 0;       ///< 0: nothing sharded; 1: optimizer state over dp_shard.
   Recompute recompute = Recompute::kNone;
+  bool flash_attention = true;  ///< Fused attention, which never writes the scores to memory.
   ScheduleKind schedule = ScheduleKind::k1f1b;
   Precision precision = Precision::kBf16;
   std::vector<int> stages;  ///< Decoder layers per stage, first to last; one entry per stage.
@@ -59,7 +72,7 @@ struct Layout {
 struct LayoutPins {
   std::optional<int> dp, dp_replicate, dp_shard, tp, cp, pp, ep, virtual_stages, zero_stage;
   std::optional<int64_t> micro_batch;
-  std::optional<bool> sp;
+  std::optional<bool> sp, flash_attention;
   std::optional<Recompute> recompute;
   std::optional<ScheduleKind> schedule;
   std::optional<std::vector<int>> stages;

@@ -6,6 +6,7 @@
 #include "sim/core/hash.h"
 #include "sim/plan/plan_json.h"
 #include "sim/report/report_json.h"
+#include "sim/spec/hf_config_json.h"
 
 namespace meshwright {
 namespace {
@@ -15,25 +16,9 @@ constexpr double kGiga = 1e9;
 constexpr double kTera = 1e12;
 constexpr double kMicro = 1e-6;
 
-/// The model as the Hugging Face config it came from, so that one parser reads both.
 Json model_to_json(const ModelSpec& m) {
-  Json json = {{"name", m.name},
-               {"model_type", to_string(m.family)},
-               {"vocab_size", m.vocab_size},
-               {"hidden_size", m.d_model},
-               {"intermediate_size", m.d_ff},
-               {"num_hidden_layers", m.num_layers},
-               {"num_attention_heads", m.num_heads},
-               {"num_key_value_heads", m.num_kv_heads},
-               {"head_dim", m.head_dim},
-               {"max_position_embeddings", m.max_seq_len},
-               {"rope_theta", m.rope_theta},
-               {"rms_norm_eps", m.norm_eps},
-               {"tie_word_embeddings", m.tied_embeddings}};
-  if (m.sliding_window) {
-    json["sliding_window"] = *m.sliding_window;
-    json["use_sliding_window"] = true;
-  }
+  Json json = hf_config_json(m);
+  json["name"] = m.name;
   return json;
 }
 
@@ -191,6 +176,7 @@ Json layout_to_json(const Plan& plan) {
           {"num_micro_batches", plan.num_micro_batches()},
           {"zero_stage", l.zero_stage},
           {"recompute", to_string(l.recompute)},
+          {"flash_attention", l.flash_attention},
           {"schedule", to_string(l.schedule)},
           {"precision", to_string(l.precision)},
           {"stages", l.stages}};
@@ -214,8 +200,9 @@ Result<Layout> layout_from_json(const Json& json,
   l.micro_batch = r.integer("micro_batch", {1, 1e9});
   r.ignore("num_micro_batches");  // derived: global batch / (dp * micro_batch)
   l.zero_stage = static_cast<int>(r.integer("zero_stage", {0, 3}));
-  l.recompute = r.choice("recompute", {"none", "full"}, "none") == "full" ? Recompute::kFull
-                                                                          : Recompute::kNone;
+  const std::string recompute = r.choice("recompute", {"none", "selective", "full"}, "none");
+  l.recompute = parse_recompute(recompute).value_or(Recompute::kNone);
+  l.flash_attention = r.boolean_or("flash_attention", true);
   l.schedule = r.choice("schedule", {"gpipe", "1f1b"}, "1f1b") == "gpipe" ? ScheduleKind::kGpipe
                                                                           : ScheduleKind::k1f1b;
   l.precision =

@@ -95,7 +95,12 @@ class Rules {
                                devices));
     }
     if (!(l_.cp == 1)) broken("cp", l_.cp, "context parallelism is not supported", "use cp=1");
-    if (!(l_.ep == 1)) broken("ep", l_.ep, "this model has no experts to spread", "use ep=1");
+    if (!(l_.ep == 1))
+      broken("ep",
+             l_.ep,
+             p_.model.moe ? "expert parallelism is not supported"
+                          : "this model has no experts to spread",
+             "use ep=1");
     if (!(l_.virtual_stages == 1))
       broken("virtual_stages",
              l_.virtual_stages,
@@ -139,6 +144,16 @@ class Rules {
                fmt::format("use sp=off, or a sequence length of {}",
                            (p_.workload.seq_len / l_.tp + 1) * l_.tp));
     }
+    if (l_.recompute == Recompute::kSelective && l_.flash_attention)
+      broken("recompute",
+             to_string(l_.recompute),
+             "selective repeats the attention scores, which flash attention never keeps",
+             "use recompute=none, or flash_attention=off");
+    if (m.moe && m.moe->d_ff_expert < l_.tp)
+      broken("tp",
+             l_.tp,
+             fmt::format("exceeds the experts' feed-forward width ({})", m.moe->d_ff_expert),
+             fmt::format("use tp={}", m.moe->d_ff_expert));
     if (!(p_.workload.seq_len <= m.max_seq_len))
       broken("seq_len",
              p_.workload.seq_len,

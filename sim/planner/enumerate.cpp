@@ -107,6 +107,7 @@ class Enumeration {
         for (const Recompute recompute :
              values(pins_.recompute, {Recompute::kNone, Recompute::kFull})) {
           l.recompute = recompute;
+          l.flash_attention = pins_.flash_attention.value_or(true);
           micro_batches(l);
         }
       }

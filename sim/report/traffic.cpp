@@ -54,7 +54,6 @@ std::vector<AxisTraffic> step_traffic(const Plan& plan, int rank) {
     return static_cast<double>(placement.buckets[static_cast<size_t>(a.bucket)].padded_numel *
                                size_of(dtype));
   };
-  const int blocks = num_blocks(plan.model());
   const Program program = build_program(plan);
   for (const Action& a : program.stages[static_cast<size_t>(c.pp)]) {
     switch (a.kind) {
@@ -62,7 +61,7 @@ std::vector<AxisTraffic> step_traffic(const Plan& plan, int rank) {
       case ActionKind::kRecompute:
       case ActionKind::kBackward:
         for (int b = a.block_begin; b < a.block_end; ++b) {
-          const BlockGraph& g = graph.block(b, blocks);
+          const BlockGraph& g = graph.block(b);
           count_list(tp,
                      a.kind == ActionKind::kForward     ? g.forward
                      : a.kind == ActionKind::kRecompute ? g.recompute

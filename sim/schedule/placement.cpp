@@ -122,10 +122,22 @@ TpSplit tp_split(ParamRole role) {
   }
 }
 
-/// Replicated tensors that are applied to token shards under sequence parallelism, or to heads that
-/// only this rank has: their copies see different parts, so their gradients are partial sums.
+/// Replicated tensors whose copies see different heads or expert shards on each tp rank, so that
+/// their gradients are partial sums with or without sequence parallelism.
 bool partial_without_sp(ParamRole role) {
-  return role == ParamRole::kQueryNorm || role == ParamRole::kKeyNorm;
+  switch (role) {
+    case ParamRole::kQueryNorm:
+    case ParamRole::kKeyNorm:
+    case ParamRole::kQueryDown:
+    case ParamRole::kQueryDownNorm:
+    case ParamRole::kKvDown:
+    case ParamRole::kKvDownNorm:
+    case ParamRole::kRouter:
+    case ParamRole::kSharedExpertGate:
+      return true;
+    default:
+      return false;
+  }
 }
 
 bool is_kv(ParamRole role) {

@@ -52,7 +52,7 @@ class StageProgram {
 
   void backward(int mb) {
     if (!last()) transfer(ActionKind::kRecv, Direction::kBackward, mb);
-    const bool recompute = plan_.layout().recompute == Recompute::kFull;
+    const bool recompute = plan_.layout().recompute != Recompute::kNone;
     const bool reduce_now =
         mb + 1 == m_;  // the last gradients of the step: their buckets can leave
     if (!recompute && !reduce_now) {

@@ -113,7 +113,7 @@ QuickEstimate estimate(const Plan& plan, const CostModel& cost, StageCostCache& 
       return costs.blocks({.kind = kind, .block_begin = begin, .block_end = end}).total().v;
     };
     const double backward = walk(ActionKind::kBackward) +
-                            (l.recompute == Recompute::kFull ? walk(ActionKind::kRecompute) : 0.0);
+                            (l.recompute != Recompute::kNone ? walk(ActionKind::kRecompute) : 0.0);
     const double stage = walk(ActionKind::kForward) + backward;
     slowest = std::max(slowest, stage);
     sum += stage;

@@ -23,7 +23,7 @@ GroupShape neighbour_shape(const Mesh& mesh, const ClusterSpec& cluster) {
 
 std::shared_ptr<const ShardCosts> StageCostCache::shard(const Plan& plan, const CostModel& cost) {
   const Layout& l = plan.layout();
-  auto& slot = shards_[{l.tp, l.sp, l.micro_batch, l.recompute, l.precision}];
+  auto& slot = shards_[{l.tp, l.sp, l.ep, l.micro_batch, l.recompute, l.flash_attention, l.precision}];
   if (slot) return slot;
   auto costs = std::make_shared<ShardCosts>();
   costs->graph = build_model_graph(plan, 0);
@@ -67,10 +67,9 @@ StageCosts::StageCosts(const Plan& plan, const CostModel& cost, StageCostCache& 
 }
 
 ListCost StageCosts::blocks(const Action& a) const {
-  const int count = num_blocks(plan_.model());
-  ListCost sum;
+    ListCost sum;
   for (int b = a.block_begin; b < a.block_end; ++b) {
-    const BlockCosts& c = of(block_kind(b, count));
+    const BlockCosts& c = of(block_kind(plan_.model(), b));
     sum = sum + (a.kind == ActionKind::kForward     ? c.forward
                  : a.kind == ActionKind::kRecompute ? c.recompute
                                                     : c.backward);

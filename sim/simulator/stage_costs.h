@@ -38,7 +38,8 @@ class StageCostCache {
   [[nodiscard]] std::shared_ptr<const StagePlacements> placements(const Plan& plan);
 
  private:
-  std::map<std::tuple<int, bool, int64_t, Recompute, Precision>, std::shared_ptr<const ShardCosts>>
+  std::map<std::tuple<int, bool, int, int64_t, Recompute, bool, Precision>,
+           std::shared_ptr<const ShardCosts>>
       shards_;
   std::map<std::tuple<int, bool, int, int, int, int, std::vector<int>>,
            std::shared_ptr<const StagePlacements>>

@@ -72,8 +72,8 @@ void expect_declared_bytes(const TinyPlan& tiny) {
   const auto enter = [&](int block) -> const BlockGraph& {
     ctx.block = block;
     ctx.buffers = &buffers[static_cast<size_t>(block)];
-    ctx.buffers->resize(graph.block(block, blocks).buffers.size());
-    return graph.block(block, blocks);
+    ctx.buffers->resize(graph.block(block).buffers.size());
+    return graph.block(block);
   };
   for (int block = 0; block < blocks; ++block) {
     const BlockGraph& g = enter(block);

@@ -221,11 +221,158 @@ TEST(ModelGraph, SequenceParallelismShardsWhatLiesBetweenTheMatmuls) {
   EXPECT_LT(saved_bytes(shard), saved_bytes(whole));
 }
 
+/// A GPT of Korthikanti et al. (arXiv:2205.05198): LayerNorm, GELU of width 4 h, biases, dropout,
+/// learned positions.
+ModelSpec korthikanti_gpt(int64_t hidden, int64_t heads, int64_t layers) {
+  ModelSpec m{.name = "gpt",
+              .family = ModelFamily::kGpt2,
+              .vocab_size = 51200,
+              .d_model = hidden,
+              .d_ff = 4 * hidden,
+              .num_layers = layers,
+              .num_heads = heads,
+              .num_kv_heads = heads,
+              .head_dim = hidden / heads,
+              .max_seq_len = 2048,
+              .tied_embeddings = true};
+  m.norm = NormKind::kLayerNorm;
+  m.ffn = FfnKind::kGelu;
+  m.positions = PositionKind::kLearned;
+  m.position_rows = 2048;
+  m.linear_bias = true;
+  m.dropout = 0.1;
+  return m;
+}
+
+/// Bytes that one layer keeps for backward, the input included and the statistics of norms (two
+/// floats per token, which the paper leaves out) aside.
+double kept_activations(const Plan& plan) {
+  const ModelGraph g = build_model_graph(plan, 0);
+  const BlockGraph& layer = g.of(BlockKind::kDecoder);
+  std::set<BufferId> kept = survivors(layer.forward, {layer.input});
+  kept.erase(layer.output);
+  double bytes = 0;
+  for (const BufferId b : kept) {
+    const BufferSpec& spec = layer.buffers[static_cast<size_t>(b)];
+    if (spec.shape.size() > 1) bytes += static_cast<double>(spec.bytes());
+  }
+  return bytes;
+}
+
+struct ActivationCase {
+  const char* name;
+  int64_t hidden, heads, layers, micro_batch;
+  int tp;
+  double layers_in_memory;  ///< Of the first stage: L (1 + (p - 1) / (p v)).
+  double none_gib;          ///< TP without SP: sbh (10 + 24/t + 5 a s / (h t)).
+  double selective_sp_gib;  ///< 34 sbh / t.
+};
+
+class Korthikanti : public ::testing::TestWithParam<ActivationCase> {};
+
+// FORMULAS of the paper's table 2 and figures 1 and 7 in GiB, exact: 22B, 175B, 530B and 1T.
+TEST_P(Korthikanti, ActivationsAreExact) {
+  const ActivationCase& c = GetParam();
+  const double gib = 1073741824.0;
+  const auto kept = [&](bool sp, Recompute recompute) {
+    const auto problem = testing::make_problem(korthikanti_gpt(c.hidden, c.heads, c.layers),
+                                               testing::builtin_cluster("8xa100-80g"),
+                                               2048,
+                                               c.micro_batch,
+                                               Precision::kBf16);
+    return kept_activations(testing::make_plan(problem,
+                                               {.tp = c.tp,
+                                                .sp = sp,
+                                                .micro_batch = c.micro_batch,
+                                                .recompute = recompute,
+                                                .flash_attention = false})) *
+           c.layers_in_memory / gib;
+  };
+  EXPECT_DOUBLE_EQ(kept(false, Recompute::kNone), c.none_gib) << c.name;
+  EXPECT_DOUBLE_EQ(kept(true, Recompute::kSelective), c.selective_sp_gib) << c.name;
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    ModelGraph,
+    Korthikanti,
+    ::testing::Values(
+        ActivationCase{"22B", 6144, 64, 48, 4, 8, 48, 59.25, 9.5625},
+        ActivationCase{"175B", 12288, 96, 96, 1, 8, 96 * (1 + 7.0 / 24), 66.84375, 12.3515625},
+        ActivationCase{"530B", 20480, 128, 105, 1, 8, 105 + 34, 114.0234375, 23.076171875},
+        ActivationCase{"1T", 25600, 160, 128, 1, 8, 128, 131.25, 26.5625}));
+
+/// Every family's graph: each buffer is written before it is read and released once, also under
+/// full recompute; one rank has no collectives, and with two the sums are there.
+TEST(ModelGraph, EveryFamilyIsWellFormed) {
+  for (const char* name : {"gpt2",
+                           "opt-125m",
+                           "qwen3-0.6b",
+                           "gemma-2-2b",
+                           "phi-3-mini-4k",
+                           "mixtral-8x7b",
+                           "qwen3-30b-a3b",
+                           "deepseek-v3"}) {
+    for (const int tp : {1, 2}) {
+      for (const Recompute recompute : {Recompute::kNone, Recompute::kFull}) {
+        const auto problem = testing::make_problem(testing::builtin_model(name),
+                                                   testing::builtin_cluster("8xh100"),
+                                                   1024,
+                                                   8,
+                                                   Precision::kBf16);
+        const Plan plan = testing::make_plan(
+            problem, {.dp_replicate = 8 / tp, .tp = tp, .sp = tp > 1, .recompute = recompute});
+        const ModelGraph g = build_model_graph(plan, 0);
+        for (int b = 0; b < num_blocks(plan.model()); ++b) {
+          const BlockGraph& block = g.block(b);
+          std::set<BufferId> live;
+          if (block.input >= 0) live.insert(block.input);
+          live = survivors(block.forward, live);
+          live.erase(block.output);
+          live = survivors(block.recompute, live);
+          if (block.kind != BlockKind::kHead) live.insert(block.grad);
+          live = survivors(block.backward, live);
+          live.erase(block.grad);
+          EXPECT_TRUE(live.empty()) << name << " block " << b;
+          const bool communicates =
+              std::any_of(block.forward.begin(), block.forward.end(), [](const OperatorStep& s) {
+                return is_collective(s.op.kind);
+              });
+          EXPECT_EQ(communicates, tp > 1) << name << " block " << b;
+          if (b > 3) break;
+        }
+      }
+    }
+  }
+}
+
+/// Matmul FLOP of the operator lists are 2 per active weight and token: nothing is left out.
+TEST(ModelGraph, ForwardFlopAreTwoPerActiveWeight) {
+  for (const char* name : {"gpt2",
+                           "qwen3-0.6b",
+                           "gemma-2-2b",
+                           "phi-3-mini-4k",
+                           "mixtral-8x7b",
+                           "qwen3-30b-a3b",
+                           "deepseek-v3"}) {
+    const auto problem = testing::make_problem(testing::builtin_model(name),
+                                               testing::builtin_cluster("1xh100"),
+                                               1024,
+                                               1,
+                                               Precision::kBf16);
+    const ModelGraph g = build_model_graph(testing::make_plan(problem, {}), 0);
+    double flop = 0;
+    for (int b = 0; b < num_blocks(problem->model); ++b) {
+      for (const OperatorStep& s : g.block(b).forward) flop += s.op.flop.v;
+    }
+    EXPECT_NEAR(3 * flop / 1024 / model_flop_per_token(problem->model, 1024).v, 1.0, 1e-9) << name;
+  }
+}
+
 TEST(ModelGraph, BlockKinds) {
-  EXPECT_EQ(block_kind(0, 6), BlockKind::kEmbedding);
-  EXPECT_EQ(block_kind(1, 6), BlockKind::kDecoder);
-  EXPECT_EQ(block_kind(4, 6), BlockKind::kDecoder);
-  EXPECT_EQ(block_kind(5, 6), BlockKind::kHead);
+  EXPECT_EQ(block_kind(small_model(), 0), BlockKind::kEmbedding);
+  EXPECT_EQ(block_kind(small_model(), 1), BlockKind::kDecoder);
+  EXPECT_EQ(block_kind(small_model(), 4), BlockKind::kDecoder);
+  EXPECT_EQ(block_kind(small_model(), 5), BlockKind::kHead);
 }
 
 TEST(ModelGraph, VocabularyShardsCoverEachRowOnce) {

@@ -50,7 +50,7 @@ TEST(LayoutPins, BadValuesNameAxisAndRange) {
             "--layout: zero_stage = -1: must be a whole number from 0 to 1000000");
   EXPECT_EQ(message("sp=yes"), "--layout: sp = yes: must be on or off");
   EXPECT_EQ(message("schedule=zb"), "--layout: schedule = zb: must be gpipe or 1f1b");
-  EXPECT_EQ(message("recompute=some"), "--layout: recompute = some: must be none or full");
+  EXPECT_EQ(message("recompute=some"), "--layout: recompute = some: must be none, selective or full");
   EXPECT_EQ(message("", "3,x"), "--stages: stages = x: must be a whole number from 0 to 1000000");
   EXPECT_EQ(message("", "3,,5"),
             "--stages: stages = (nothing): must be a whole number from 0 to 1000000");

@@ -248,7 +248,7 @@ TEST(ModelSpec, BrokenJsonNamesLineAndColumn) {
 }
 
 TEST(ModelSpec, UnknownNameSuggestsTheNearest) {
-  EXPECT_EQ(load_model("llama-3-7b").error().remedy, "did you mean llama-7b?");
+  EXPECT_EQ(load_model("llama-3-7b").error().remedy, "did you mean llama-2-7b?");
   EXPECT_THAT(load_model("no-such-thing").error().remedy,
               HasSubstr("built-in: deepseek-v3, gemma-2-27b"));
 }
