@@ -216,8 +216,8 @@ Result<Layout> layout_from_json(const Json& json,
   l.zero_stage = static_cast<int>(r.integer("zero_stage", {0, 3}));
   l.recompute = r.choice("recompute", {"none", "full"}, "none") == "full" ? Recompute::kFull
                                                                           : Recompute::kNone;
-  l.schedule = r.choice("schedule", {"gpipe", "1f1b"}, "1f1b") == "gpipe" ? ScheduleKind::kGpipe
-                                                                          : ScheduleKind::k1f1b;
+  l.schedule =
+      schedule_named(r.choice("schedule", schedule_names(), "1f1b")).value_or(ScheduleKind::k1f1b);
   l.precision =
       r.choice("precision", {"fp32", "bf16"}, "") == "fp32" ? Precision::kFp32 : Precision::kBf16;
   l.stages = r.integers_or_empty("stages", {0, 1e6});
