@@ -134,6 +134,11 @@ void Trainer::Impl::run(const Action& a) {
       }
       return;
     }
+    case ActionKind::kBackwardInput:
+    case ActionKind::kBackwardWeight:
+    case ActionKind::kPostRecv:
+      MW_CHECK(false, "executor_refuses() lets no such action through");
+      return;
     case ActionKind::kSend: {
       const at::Tensor t = std::exchange(carried(a.direction), at::Tensor{});
       return link.send(a.direction, a.micro_batch, t);

@@ -16,6 +16,7 @@
 #include "exec/worker/refuse.h"
 #include "sim/core/json_reader.h"
 #include "sim/data/training_data.h"
+#include "sim/plan/executor_support.h"
 #include "sim/plan/plan_file.h"
 
 namespace meshwright {
@@ -39,6 +40,10 @@ Result<PlanFile> read_plan(const std::string& path, int world_size) {
                  .value = file.plan.cluster().name,
                  .rule = "this worker runs on CPU ranks only",
                  .remedy = "plan with --cluster " + std::to_string(world_size) + "xlocal"};
+  }
+  if (auto refusal = executor_refuses(file.plan)) {
+    refusal->where = path + "#/decision" + refusal->where;
+    return *refusal;
   }
   return file;
 }

@@ -14,6 +14,7 @@
 #include "exec/runtime/trainer.h"
 #include "exec/worker/refuse.h"
 #include "sim/core/json_reader.h"
+#include "sim/plan/executor_support.h"
 #include "sim/plan/plan_file.h"
 
 namespace meshwright {
@@ -61,6 +62,7 @@ int run_verify(const VerifyArguments& arguments,
     auto file = read_plan_file(files[i]);
     if (!file) return refuse(events, file.error());
     const Plan& plan = file->plan;
+    if (const auto refusal = executor_refuses(plan)) return refuse(events, *refusal);
     if (environment.rank >= plan.world_size()) continue;
     const auto samples =
         random_source(plan.model().vocab_size, plan.workload().seq_len, kSampleSeed);

@@ -57,13 +57,17 @@ Result<int> run_explain(const ExplainOptions& o, bool json, const Environment& e
     return 0;
   }
   fmt::print("{} on {}: {}\n", plan.model().name, plan.cluster().name, summary(plan.layout()));
-  fmt::print("rank {}: stage {}, dp {}, tp {}; blocks {}-{} of {}\n",
+  std::vector<std::string> blocks;
+  for (const int stage : plan.stage_map().of_rank(c.pp)) {
+    const auto [begin, end] = plan.blocks_of_stage(stage);
+    blocks.push_back(fmt::format("{}-{}", begin, end - 1));
+  }
+  fmt::print("rank {}: stage {}, dp {}, tp {}; blocks {} of {}\n",
              rank,
              c.pp,
              mesh.dp_index(rank),
              c.tp,
-             plan.blocks_of_stage(c.pp).first,
-             plan.blocks_of_stage(c.pp).second - 1,
+             join(blocks),
              num_blocks(plan.model()));
   fmt::print("\ntime of one step (priced by {}):\n{}", cost.provenance(), terms_text(report));
   fmt::print("\nmemory of this rank at its peak:\n{}",

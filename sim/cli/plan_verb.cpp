@@ -7,6 +7,7 @@
 #include "sim/cli/verbs.h"
 #include "sim/core/clock.h"
 #include "sim/core/version.h"
+#include "sim/plan/executor_support.h"
 #include "sim/plan/plan_file.h"
 #include "sim/plan/plan_json.h"
 #include "sim/planner/objective.h"
@@ -143,7 +144,13 @@ int explain_nothing(std::shared_ptr<const Problem> problem,
   const auto pins = o.problem.pins();
   const std::vector<Layout> layouts = enumerate_layouts(*problem, *pins);
   std::vector<Error> errors;
-  if (!layouts.empty()) errors = validate(problem, layouts.front()).violations;
+  if (!layouts.empty()) {
+    const ValidationOutcome outcome = validate(problem, layouts.front());
+    errors = outcome.violations;
+    if (outcome.plan && problem->cluster.is_local()) {
+      if (const auto refusal = executor_refuses(*outcome.plan)) errors.push_back(*refusal);
+    }
+  }
   if (!pinned)
     std::erase_if(errors,
                   [](const Error& e) { return e.field != "seq_len" && e.field != "precision"; });

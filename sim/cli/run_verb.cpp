@@ -10,6 +10,7 @@
 #include "sim/cli/worker_job.h"
 #include "sim/core/text.h"
 #include "sim/data/training_data.h"
+#include "sim/plan/executor_support.h"
 #include "sim/plan/plan_file.h"
 
 namespace meshwright::cli {
@@ -38,6 +39,10 @@ Result<Job> check(const RunOptions& o) {
                  .value = plan.cluster().name,
                  .rule = "is not this machine: run starts local CPU ranks",
                  .remedy = fmt::format("plan again with --cluster {}xlocal", plan.world_size())};
+  }
+  if (auto refusal = executor_refuses(plan)) {
+    refusal->where = o.plan + "#/decision" + refusal->where;
+    return *refusal;
   }
   if (o.world_size != 0 && o.world_size != plan.world_size()) {
     return Error{

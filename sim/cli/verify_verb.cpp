@@ -9,6 +9,7 @@
 #include "sim/core/version.h"
 #include "sim/launch/job_folder.h"
 #include "sim/parity/parity.h"
+#include "sim/plan/executor_support.h"
 #include "sim/plan/plan_file.h"
 #include "sim/plan/plan_json.h"
 
@@ -45,6 +46,10 @@ Result<std::vector<Plan>> cases(const VerifyOptions& o) {
     return slice_suite();
   }
   MW_ASSIGN_OR_RETURN(const PlanFile file, read_plan_file(o.plan));
+  if (auto refusal = executor_refuses(file.plan)) {
+    refusal->where = o.plan + "#/decision" + refusal->where;
+    return *refusal;
+  }
   MW_ASSIGN_OR_RETURN(const PlanCase c, parity_case_of(file.plan));
   if (c.reduced) {
     fmt::print(stderr,

@@ -60,6 +60,57 @@ std::vector<Operator> operators_to_repeat(const std::vector<Operator>& forward,
   return kept;
 }
 
+/// A backward list in two passes.
+struct SplitBackward {
+  std::vector<Operator> input;
+  std::vector<Operator> weight;
+  BufferId input_grad = -1;
+};
+
+void rename(std::vector<BufferId>& ids, BufferId from, BufferId to) {
+  std::replace(ids.begin(), ids.end(), from, to);
+}
+
+SplitBackward split_backward_list(BlockGraph& block, std::vector<Operator> ops, BufferId handed) {
+  // Operators of the first pass: those that the handed gradient depends on.
+  std::vector<bool> first(ops.size());
+  BufferSet needed;
+  if (handed >= 0) needed.insert(handed);
+  for (size_t i = ops.size(); i-- > 0;) {
+    first[i] = std::any_of(ops[i].outputs.begin(), ops[i].outputs.end(), [&](BufferId b) {
+      return needed.contains(b);
+    });
+    if (first[i]) needed.insert(ops[i].inputs.begin(), ops[i].inputs.end());
+  }
+  BufferSet deferred_reads;
+  for (size_t i = 0; i < ops.size(); ++i) {
+    if (!first[i]) {
+      deferred_reads.insert(ops[i].inputs.begin(), ops[i].inputs.end());
+      continue;
+    }
+    for (size_t o = 0; o < ops[i].outputs.size(); ++o) {
+      const BufferId old = ops[i].outputs[o];
+      if (!deferred_reads.contains(old)) continue;
+      BufferSpec spec = block.buffers[static_cast<size_t>(old)];
+      spec.name += "_next";
+      block.buffers.push_back(std::move(spec));
+      const auto fresh = static_cast<BufferId>(block.buffers.size()) - 1;
+      ops[i].inputs.push_back(old);  // what was updated in place is now read
+      ops[i].outputs[o] = fresh;
+      for (size_t later = i + 1; later < ops.size(); ++later) {
+        rename(ops[later].inputs, old, fresh);
+        rename(ops[later].outputs, old, fresh);
+      }
+      if (handed == old) handed = fresh;
+    }
+  }
+  SplitBackward split;
+  split.input_grad = handed;
+  for (size_t i = 0; i < ops.size(); ++i)
+    (first[i] ? split.input : split.weight).push_back(std::move(ops[i]));
+  return split;
+}
+
 }  // namespace
 
 void assign_lifetimes(BlockGraph& block,
@@ -89,11 +140,22 @@ void assign_lifetimes(BlockGraph& block,
   if (block.output >= 0) live.erase(block.output);  // the next block owns it now
   if (!again.empty()) block.recompute = walk(again, live, read_back);
   if (block.kind != BlockKind::kHead) live.insert(block.grad);  // handed over by the block after
-  const BufferSet keep_grad =
-      block.kind == BlockKind::kEmbedding ? BufferSet{} : BufferSet{block.grad};
+  const BufferId handed = block.kind == BlockKind::kEmbedding ? -1 : block.grad;
+  BufferSet keep_grad;
+  if (handed >= 0) keep_grad.insert(handed);
+  BufferSet split_live = live;
   block.backward = walk(backward, live, keep_grad);
   live.erase(block.grad);
   MW_CHECK(live.empty(), "a buffer outlives its block");
+
+  const SplitBackward split = split_backward_list(block, backward, handed);
+  block.input_grad = split.input_grad;
+  BufferSet keep_split = mentioned(split.weight);
+  if (split.input_grad >= 0) keep_split.insert(split.input_grad);
+  block.backward_input = walk(split.input, split_live, keep_split);
+  if (split.input_grad >= 0) split_live.erase(split.input_grad);
+  block.backward_weight = walk(split.weight, split_live, {});
+  MW_CHECK(split_live.empty(), "a buffer outlives its split backward");
 }
 
 }  // namespace meshwright

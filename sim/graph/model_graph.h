@@ -28,6 +28,13 @@ struct BlockGraph {
   std::vector<OperatorStep> forward;
   std::vector<OperatorStep> recompute;  ///< Empty unless the plan recomputes this kind of block.
   std::vector<OperatorStep> backward;
+  /// The same work in two passes, for schedules that put the second one off: what the block before
+  /// waits for, and the weight gradients. What the second pass reads stays alive between them.
+  std::vector<OperatorStep> backward_input;
+  std::vector<OperatorStep> backward_weight;
+  /// What backward_input hands to the block before; -1 for the embedding. Not `grad` itself where
+  /// backward_weight still reads a value that an operator would have overwritten.
+  BufferId input_grad = -1;
 };
 
 struct ModelGraph {

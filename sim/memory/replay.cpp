@@ -44,7 +44,11 @@ StageFootprints footprints(const ModelGraph& graph) {
   StageFootprints out;
   for (int kind = 0; kind < kNumBlockKinds; ++kind) {
     const BlockGraph& b = graph.blocks[kind];
-    out.blocks[kind] = {walk(b, b.forward), walk(b, b.recompute), walk(b, b.backward)};
+    out.blocks[kind] = {walk(b, b.forward),
+                        walk(b, b.recompute),
+                        walk(b, b.backward),
+                        walk(b, b.backward_input),
+                        walk(b, b.backward_weight)};
   }
   const BlockGraph& decoder = graph.of(BlockKind::kDecoder);
   out.boundary = static_cast<double>(decoder.buffers[static_cast<size_t>(decoder.input)].bytes());
@@ -78,7 +82,17 @@ MemoryProfile replay_stage(const Plan& plan,
   const auto of = [&](int block) -> const BlockFootprints& {
     return f.blocks[static_cast<int>(block_kind(plan.model(), block))];
   };
-  bool pending[2] = {false, false};
+  // Messages alive per virtual stage and direction: a send until the next one, a receive that was
+  // posted ahead.
+  const auto channels = static_cast<size_t>(2 * plan.stage_map().size());
+  std::vector<bool> pending(channels);
+  std::vector<int> posted(channels);
+  const auto channel = [](const Action& a) {
+    return static_cast<size_t>(2 * a.virtual_stage + static_cast<int>(a.direction));
+  };
+  const auto backwards = [&](const Action& a, ListFootprint BlockFootprints::*list) {
+    for (int b = a.block_end - 1; b >= a.block_begin; --b) replay.walk(of(b).*list);
+  };
   for (const Action& a : actions) {
     switch (a.kind) {
       case ActionKind::kForward:
@@ -88,22 +102,32 @@ MemoryProfile replay_stage(const Plan& plan,
         for (int b = a.block_begin; b < a.block_end; ++b) replay.walk(of(b).recompute);
         break;
       case ActionKind::kBackward:
-        for (int b = a.block_end - 1; b >= a.block_begin; --b) replay.walk(of(b).backward);
+        backwards(a, &BlockFootprints::backward);
         break;
-      case ActionKind::kRecv:
+      case ActionKind::kBackwardInput:
+        backwards(a, &BlockFootprints::backward_input);
+        break;
+      case ActionKind::kBackwardWeight:
+        backwards(a, &BlockFootprints::backward_weight);
+        break;
+      case ActionKind::kPostRecv:
+        ++posted[channel(a)];
         replay.allocate(f.boundary);
         break;
-      case ActionKind::kSend: {
-        bool& earlier = pending[static_cast<int>(a.direction)];
-        if (earlier) replay.release(f.boundary);
-        earlier = true;
+      case ActionKind::kRecv: {
+        int& ahead = posted[channel(a)];
+        ahead > 0 ? static_cast<void>(--ahead) : replay.allocate(f.boundary);
         break;
       }
+      case ActionKind::kSend:
+        if (pending[channel(a)]) replay.release(f.boundary);
+        pending[channel(a)] = true;
+        break;
       case ActionKind::kGradNorm:
-        for (bool& p : pending) {
+        for (const bool p : pending) {
           if (p) replay.release(f.boundary);
-          p = false;
         }
+        pending.assign(channels, false);
         break;
       case ActionKind::kSumCopies:
       case ActionKind::kSumTied:

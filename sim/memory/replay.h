@@ -24,9 +24,9 @@ struct ListFootprint {
   double peak = 0;   ///< Highest, above before.
 };
 
-/// Footprints of the three lists of each kind of block.
+/// Footprints of the lists of each kind of block.
 struct BlockFootprints {
-  ListFootprint forward, recompute, backward;
+  ListFootprint forward, recompute, backward, backward_input, backward_weight;
 };
 struct StageFootprints {
   BlockFootprints blocks[kNumBlockKinds];

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <charconv>
+#include <numeric>
 
 #include "sim/core/text.h"
 
@@ -39,6 +40,44 @@ Result<int64_t> parse_degree(const std::string& flag,
 
 }  // namespace
 
+std::string_view to_string(ScheduleKind s) {
+  static constexpr std::string_view kNames[kNumScheduleKinds] = {
+      "gpipe", "1f1b", "interleaved", "zb_h1", "zb_h2", "zb_v", "dualpipe"};
+  return kNames[static_cast<int>(s)];
+}
+
+std::optional<ScheduleKind> schedule_named(std::string_view name) {
+  for (int i = 0; i < kNumScheduleKinds; ++i) {
+    const auto kind = static_cast<ScheduleKind>(i);
+    if (to_string(kind) == name) return kind;
+  }
+  return std::nullopt;
+}
+
+std::vector<std::string> schedule_names() {
+  std::vector<std::string> names;
+  for (int i = 0; i < kNumScheduleKinds; ++i)
+    names.emplace_back(to_string(static_cast<ScheduleKind>(i)));
+  return names;
+}
+
+int64_t min_micro_batches(ScheduleKind kind, int num_ranks) {
+  switch (kind) {
+    case ScheduleKind::kGpipe:
+    case ScheduleKind::k1f1b:
+      return 1;
+    case ScheduleKind::kInterleaved:
+    case ScheduleKind::kZbH1:
+      return num_ranks;
+    case ScheduleKind::kZbH2:
+    case ScheduleKind::kZbV:
+      return 2 * int64_t{num_ranks} - 1;
+    case ScheduleKind::kDualPipe:
+      return 2 * int64_t{num_ranks};
+  }
+  return 1;
+}
+
 std::string summary(const Layout& l) {
   std::string text;
   if (l.dp_shard == 1 || l.dp_replicate == 1) {
@@ -50,16 +89,12 @@ std::string summary(const Layout& l) {
   text += fmt::format(" mb{}", l.micro_batch);
   if (l.zero_stage > 0) text += fmt::format(" zero{}", l.zero_stage);
   if (l.pp > 1) text += fmt::format(" {}", to_string(l.schedule));
+  if (l.virtual_stages > 1) text += fmt::format(" v{}", l.virtual_stages);
   if (l.recompute == Recompute::kSelective) text += " recompute=selective";
   if (l.recompute == Recompute::kFull) text += " recompute";
   if (!l.flash_attention) text += " noflash";
-  if (l.pp > 1 && l.stages != balanced_stages(
-                                  [&] {
-                                    int64_t sum = 0;
-                                    for (const int s : l.stages) sum += s;
-                                    return sum;
-                                  }(),
-                                  l.pp)) {
+  const int64_t layers = std::accumulate(l.stages.begin(), l.stages.end(), int64_t{0});
+  if (l.pp > 1 && !l.stages.empty() && l.stages != balanced_stages(layers, l.num_parts())) {
     text += fmt::format(" stages {}", fmt::join(l.stages, "+"));
   }
   return text;
@@ -72,10 +107,10 @@ std::optional<Recompute> parse_recompute(std::string_view word) {
   return std::nullopt;
 }
 
-std::vector<int> balanced_stages(int64_t num_layers, int pp) {
-  std::vector<int> stages(static_cast<size_t>(pp), static_cast<int>(num_layers / pp));
-  int64_t rest = num_layers % pp;
-  for (int s = 1; s + 1 < pp && rest > 0; ++s, --rest) ++stages[static_cast<size_t>(s)];
+std::vector<int> balanced_stages(int64_t num_layers, int num_parts) {
+  std::vector<int> stages(static_cast<size_t>(num_parts), static_cast<int>(num_layers / num_parts));
+  int64_t rest = num_layers % num_parts;
+  for (int s = 1; s + 1 < num_parts && rest > 0; ++s, --rest) ++stages[static_cast<size_t>(s)];
   if (rest > 0) ++stages.front(), --rest;
   if (rest > 0) ++stages.back();
   return stages;
@@ -113,8 +148,14 @@ Result<LayoutPins> parse_layout_pins(const std::string& layout_flag,
       pins.recompute = parse_recompute(value);
       if (!pins.recompute) return bad_pin(axis, value, "must be none, selective or full");
     } else if (axis == "schedule") {
-      if (value != "gpipe" && value != "1f1b") return bad_pin(axis, value, "must be gpipe or 1f1b");
-      pins.schedule = value == "gpipe" ? ScheduleKind::kGpipe : ScheduleKind::k1f1b;
+      pins.schedule = schedule_named(value);
+      if (!pins.schedule) {
+        const auto near = nearest_word(value, schedule_names());
+        return bad_pin(axis,
+                       value,
+                       "must be one of " + join(schedule_names()),
+                       near ? "did you mean " + *near + "?" : "");
+      }
     } else if (axis == "micro_batch") {
       MW_ASSIGN_OR_RETURN(pins.micro_batch, parse_degree("--layout", axis, value, 1));
     } else {
@@ -146,7 +187,9 @@ Result<LayoutPins> parse_layout_pins(const std::string& layout_flag,
       MW_ASSIGN_OR_RETURN(const int64_t layers, parse_degree("--stages", "stages", item, 0));
       pins.stages->push_back(static_cast<int>(layers));
     }
-    if (!pins.pp) pins.pp = static_cast<int>(pins.stages->size());
+    const int parts_per_rank =
+        pins.virtual_stages.value_or(pins.schedule == ScheduleKind::kZbV ? 2 : 1);
+    if (!pins.pp) pins.pp = static_cast<int>(pins.stages->size()) / parts_per_rank;
   }
   return pins;
 }

@@ -16,7 +16,25 @@ namespace meshwright {
 /// Which forward operators are repeated before backward: none; the materialised attention scores
 /// and their softmax (Korthikanti et al., arXiv:2205.05198); the whole layer.
 enum class Recompute : uint8_t { kNone, kSelective, kFull };
-enum class ScheduleKind : uint8_t { kGpipe, k1f1b };
+
+/// Pipeline schedules; their orders are in sim/schedule/pipeline.
+enum class ScheduleKind : uint8_t {
+  kGpipe,        ///< All forwards, then all backwards.
+  k1f1b,         ///< One forward, one backward (arXiv:2006.09503).
+  kInterleaved,  ///< 1F1B over several parts per rank (arXiv:2104.04473).
+  kZbH1,         ///< Split backward, memory of 1F1B (arXiv:2401.10241).
+  kZbH2,         ///< Split backward, twice the memory.
+  kZbV,          ///< Split backward, two parts per rank in a V.
+  kDualPipe,     ///< From both ends at once, two copies of the parameters (arXiv:2412.19437).
+};
+inline constexpr int kNumScheduleKinds = 7;
+
+/// How the parts of the model are dealt to pipeline ranks.
+enum class StageOrder : uint8_t {
+  kLoop,      ///< Part i on rank i mod pp.
+  kV,         ///< Two parts per rank: down the ranks and back up.
+  kMirrored,  ///< Two copies of the model: part i on rank i, its copy on rank pp - 1 - i.
+};
 
 [[nodiscard]] constexpr std::string_view to_string(Recompute r) {
   switch (r) {
@@ -31,9 +49,21 @@ enum class ScheduleKind : uint8_t { kGpipe, k1f1b };
 }
 [[nodiscard]] std::optional<Recompute> parse_recompute(std::string_view word);
 
-[[nodiscard]] constexpr std::string_view to_string(ScheduleKind s) {
-  return s == ScheduleKind::kGpipe ? "gpipe" : "1f1b";
+/// "gpipe", "1f1b", "interleaved", "zb_h1", "zb_h2", "zb_v", "dualpipe".
+[[nodiscard]] std::string_view to_string(ScheduleKind s);
+[[nodiscard]] std::optional<ScheduleKind> schedule_named(std::string_view name);
+/// All names, in the order of the enumerators.
+[[nodiscard]] std::vector<std::string> schedule_names();
+
+[[nodiscard]] constexpr StageOrder stage_order(ScheduleKind s) {
+  return s == ScheduleKind::kZbV        ? StageOrder::kV
+         : s == ScheduleKind::kDualPipe ? StageOrder::kMirrored
+                                        : StageOrder::kLoop;
 }
+/// The fewest micro-batches with which a schedule fills its pipeline of `num_ranks`.
+[[nodiscard]] int64_t min_micro_batches(ScheduleKind schedule, int num_ranks);
+/// Whether some backward passes run as input gradient first and weight gradient later.
+[[nodiscard]] constexpr bool splits_backward(ScheduleKind s) { return s >= ScheduleKind::kZbH1; }
 
 /// Degrees per mesh axis and the choices that go with them.
 struct Layout {
@@ -44,16 +74,23 @@ struct Layout {
   int cp = 1;
   int pp = 1;
   int ep = 1;
-  int virtual_stages = 1;   ///< Model parts per pipeline rank.
+  int virtual_stages = 1;   ///< Model parts per pipeline rank (interleaved, zb_v).
   int64_t micro_batch = 1;  ///< Sequences per micro-batch and data-parallel rank.
   int zero_stage = 0;       ///< 0: nothing sharded; 1: optimizer state over dp_shard.
   Recompute recompute = Recompute::kNone;
   bool flash_attention = true;  ///< Fused attention, which never writes the scores to memory.
   ScheduleKind schedule = ScheduleKind::k1f1b;
   Precision precision = Precision::kBf16;
-  std::vector<int> stages;  ///< Decoder layers per stage, first to last; one entry per stage.
+  /// Decoder layers per part of the model, in model order: pp * virtual_stages entries. Part i is
+  /// on rank i mod pp, under zb_v on i or 2 pp - 1 - i, under dualpipe on i and on pp - 1 - i.
+  std::vector<int> stages;
 
   [[nodiscard]] int dp() const { return dp_replicate * dp_shard; }
+  [[nodiscard]] int num_parts() const { return pp * virtual_stages; }
+  /// Copies of the parameters in one pipeline.
+  [[nodiscard]] int model_copies() const {
+    return stage_order(schedule) == StageOrder::kMirrored ? 2 : 1;
+  }
   [[nodiscard]] int64_t world_size() const {
     return int64_t{pp} * dp_replicate * dp_shard * cp * tp;
   }
@@ -63,10 +100,9 @@ struct Layout {
 /// Short text for tables: "dp2 tp2 sp pp2 mb1 zero1 1f1b recompute".
 [[nodiscard]] std::string summary(const Layout& layout);
 
-/// Decoder layers per stage, as equal as they go; earlier stages take the remainder last, because
-/// the first and last stages also hold embedding and head: middle stages get the extra layers
-/// first.
-[[nodiscard]] std::vector<int> balanced_stages(int64_t num_layers, int pp);
+/// Decoder layers per part, as equal as they go; the first and the last part take of the remainder
+/// last, because they also hold embedding and head.
+[[nodiscard]] std::vector<int> balanced_stages(int64_t num_layers, int num_parts);
 
 /// Axes that a person pinned; unset ones are searched over.
 struct LayoutPins {

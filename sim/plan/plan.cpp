@@ -9,19 +9,15 @@ int64_t Plan::num_micro_batches() const {
 
 int64_t Plan::tokens_per_micro_batch() const { return layout_.micro_batch * workload().seq_len; }
 
-std::pair<int, int> Plan::blocks_of_stage(int stage) const {
-  int begin = 1;
-  for (int s = 0; s < stage; ++s) begin += layout_.stages[static_cast<size_t>(s)];
-  int end = begin + layout_.stages[static_cast<size_t>(stage)];
-  if (stage == 0) begin = 0;
-  if (stage + 1 == layout_.pp) ++end;
-  return {begin, end};
+std::pair<int, int> Plan::blocks_of_stage(int virtual_stage) const {
+  const VirtualStage& v = stage_map()[virtual_stage];
+  return {v.block_begin, v.block_end};
 }
 
 int Plan::stage_of_block(int block) const {
-  for (int s = 0; s < layout_.pp; ++s) {
-    const auto [begin, end] = blocks_of_stage(s);
-    if (block >= begin && block < end) return s;
+  for (int i = 0; i < stage_map().size(); ++i) {
+    const VirtualStage& v = stage_map()[i];
+    if (block >= v.block_begin && block < v.block_end) return v.rank;
   }
   MW_CHECK(false, "block " + std::to_string(block) + " is on no stage");
   return -1;

@@ -12,6 +12,7 @@
 
 #include "sim/core/result.h"
 #include "sim/mesh/layout.h"
+#include "sim/mesh/stage_map.h"
 #include "sim/spec/cluster_spec.h"
 #include "sim/spec/model_spec.h"
 #include "sim/spec/workload.h"
@@ -39,18 +40,25 @@ class Plan {
   [[nodiscard]] int64_t num_micro_batches() const;
   /// Tokens of one micro-batch on one data-parallel rank.
   [[nodiscard]] int64_t tokens_per_micro_batch() const;
-  /// Blocks of one stage, [begin, end): 0 is the embedding, then the decoder layers, then the head.
-  [[nodiscard]] std::pair<int, int> blocks_of_stage(int stage) const;
+  /// The virtual stages: which blocks, on which pipeline rank.
+  [[nodiscard]] const StageMap& stage_map() const { return *stage_map_; }
+  /// Blocks of one virtual stage, [begin, end): 0 is the embedding, then the decoder layers, then
+  /// the head. Without virtual stages a virtual stage is a pipeline rank.
+  [[nodiscard]] std::pair<int, int> blocks_of_stage(int virtual_stage) const;
+  /// The pipeline rank that holds a block; of two copies of the model, the first.
   [[nodiscard]] int stage_of_block(int block) const;
 
  private:
   friend struct ValidationOutcome validate(std::shared_ptr<const Problem> problem,
                                            const Layout& layout);
   Plan(std::shared_ptr<const Problem> problem, Layout layout)
-      : problem_(std::move(problem)), layout_(std::move(layout)) {}
+      : problem_(std::move(problem)),
+        layout_(std::move(layout)),
+        stage_map_(std::make_shared<const StageMap>(layout_)) {}
 
   std::shared_ptr<const Problem> problem_;
   Layout layout_;
+  std::shared_ptr<const StageMap> stage_map_;
 };
 
 /// A plan, or every rule the layout breaks: each with a JSON pointer, the rule and the nearest

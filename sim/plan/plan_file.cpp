@@ -203,8 +203,8 @@ Result<Layout> layout_from_json(const Json& json,
   const std::string recompute = r.choice("recompute", {"none", "selective", "full"}, "none");
   l.recompute = parse_recompute(recompute).value_or(Recompute::kNone);
   l.flash_attention = r.boolean_or("flash_attention", true);
-  l.schedule = r.choice("schedule", {"gpipe", "1f1b"}, "1f1b") == "gpipe" ? ScheduleKind::kGpipe
-                                                                          : ScheduleKind::k1f1b;
+  l.schedule =
+      schedule_named(r.choice("schedule", schedule_names(), "1f1b")).value_or(ScheduleKind::k1f1b);
   l.precision =
       r.choice("precision", {"fp32", "bf16"}, "") == "fp32" ? Precision::kFp32 : Precision::kBf16;
   l.stages = r.integers_or_empty("stages", {0, 1e6});

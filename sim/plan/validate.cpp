@@ -40,6 +40,7 @@ class Rules {
     model();
     stages();
     batch();
+    schedule();
     engine();
     return std::move(found_);
   }
@@ -101,11 +102,6 @@ class Rules {
              p_.model.moe ? "expert parallelism is not supported"
                           : "this model has no experts to spread",
              "use ep=1");
-    if (!(l_.virtual_stages == 1))
-      broken("virtual_stages",
-             l_.virtual_stages,
-             "interleaved stages are not supported",
-             "use virtual_stages=1");
     if (!(l_.zero_stage == 0 || l_.zero_stage == 1))
       broken("zero_stage", l_.zero_stage, "must be 0 or 1", "use zero_stage=0 or zero_stage=1");
     if (!(l_.zero_stage != 0 || l_.dp_shard == 1))
@@ -171,33 +167,118 @@ class Rules {
 
   void stages() {
     const int64_t layers = p_.model.num_layers;
+    const int64_t parts = int64_t{l_.pp} * l_.virtual_stages;
     if (!(l_.pp <= layers))
       broken("pp",
              l_.pp,
              fmt::format("exceeds the {} layers of the model", layers),
              fmt::format("use pp={}", layers));
-    if (l_.stages.empty() || l_.pp > layers) return;
+    else if (!(parts <= layers))
+      broken("virtual_stages",
+             l_.virtual_stages,
+             fmt::format("pp({}) * virtual_stages({}) = {} parts exceed the {} layers of the model",
+                         l_.pp,
+                         l_.virtual_stages,
+                         parts,
+                         layers),
+             fmt::format("use virtual_stages={}", layers / l_.pp));
+    if (l_.stages.empty() || parts > layers) return;
     const int64_t sum = std::accumulate(l_.stages.begin(), l_.stages.end(), int64_t{0});
     const bool positive =
         std::all_of(l_.stages.begin(), l_.stages.end(), [](int s) { return s >= 1; });
-    const std::string balanced =
-        fmt::format("use --stages {}", fmt::join(balanced_stages(layers, l_.pp), ","));
-    if (!(static_cast<int>(l_.stages.size()) == l_.pp))
+    const std::string given = fmt::format("{}", fmt::join(l_.stages, ","));
+    const std::string legal = legal_splits(layers, parts);
+    if (!(static_cast<int64_t>(l_.stages.size()) == parts))
       broken(
           "stages",
-          fmt::format("{}", fmt::join(l_.stages, ",")),
-          fmt::format("must have one entry per stage: {} given, pp is {}", l_.stages.size(), l_.pp),
-          balanced);
+          given,
+          l_.virtual_stages == 1
+              ? fmt::format(
+                    "must have one entry per stage: {} given, pp is {}", l_.stages.size(), l_.pp)
+              : fmt::format("must have one entry per part: {} given, pp({}) * virtual_stages({}) "
+                            "is {}",
+                            l_.stages.size(),
+                            l_.pp,
+                            l_.virtual_stages,
+                            parts),
+          legal);
     if (!(sum == layers))
       broken("stages",
-             fmt::format("{}", fmt::join(l_.stages, ",")),
+             given,
              fmt::format("must cover the {} layers exactly once, but sum to {}", layers, sum),
-             balanced);
-    if (!(positive))
-      broken("stages",
-             fmt::format("{}", fmt::join(l_.stages, ",")),
-             "every stage needs at least one layer",
-             balanced);
+             legal);
+    if (!(positive)) broken("stages", given, "every stage needs at least one layer", legal);
+  }
+
+  /// The balanced split, and the nearest virtual_stages whose parts are equal.
+  [[nodiscard]] std::string legal_splits(int64_t layers, int64_t parts) const {
+    std::string text = fmt::format(
+        "use --stages {}", fmt::join(balanced_stages(layers, static_cast<int>(parts)), ","));
+    if (l_.virtual_stages == 1 || layers % parts == 0) return text;
+    const std::string equal =
+        nearest("virtual_stages", l_.virtual_stages, layers / l_.pp, [&](int64_t v) {
+          return v > 1 && layers % (l_.pp * v) == 0;
+        });
+    if (!equal.empty()) text += fmt::format(", or for equal parts {}", equal.substr(4));
+    return text;
+  }
+
+  void schedule() {
+    const std::string_view name = to_string(l_.schedule);
+    const bool parts =
+        l_.schedule == ScheduleKind::kInterleaved || l_.schedule == ScheduleKind::kZbV;
+    const bool plain = l_.schedule == ScheduleKind::kGpipe || l_.schedule == ScheduleKind::k1f1b;
+    if (!plain && l_.pp == 1) {
+      broken("schedule", name, "needs pp > 1", "use schedule=1f1b, or pp=2");
+      return;
+    }
+    if (!parts && l_.virtual_stages != 1)
+      broken("virtual_stages",
+             l_.virtual_stages,
+             fmt::format("schedule {} has one part of the model per rank", name),
+             "use schedule=interleaved, or virtual_stages=1");
+    if (l_.schedule == ScheduleKind::kInterleaved && l_.virtual_stages < 2)
+      broken("virtual_stages",
+             l_.virtual_stages,
+             "schedule interleaved needs several parts of the model per rank",
+             "use virtual_stages=2, or schedule=1f1b");
+    if (l_.schedule == ScheduleKind::kZbV && l_.virtual_stages != 2)
+      broken("virtual_stages",
+             l_.virtual_stages,
+             "schedule zb_v has two parts of the model per rank",
+             "use virtual_stages=2");
+    if (l_.schedule == ScheduleKind::kDualPipe && l_.pp % 2 != 0)
+      broken("pp",
+             l_.pp,
+             "schedule dualpipe feeds the pipeline from both ends and needs an even pp",
+             fmt::format("use pp={} or pp={}", l_.pp - 1, l_.pp + 1));
+    enough_micro_batches();
+  }
+
+  void enough_micro_batches() {
+    const int64_t per_rank = p_.workload.global_batch / dp();
+    if (p_.workload.global_batch % dp() != 0 || per_rank % l_.micro_batch != 0) return;
+    const int64_t m = per_rank / l_.micro_batch;
+    const int64_t least = min_micro_batches(l_.schedule, l_.pp);
+    const bool even = l_.schedule == ScheduleKind::kDualPipe;
+    const auto legal = [&](int64_t n) { return n >= least && !(even && n % 2 != 0); };
+    if (legal(m)) return;
+    std::string remedy = nearest("micro_batch", l_.micro_batch, l_.micro_batch, [&](int64_t b) {
+      return per_rank % b == 0 && legal(per_rank / b);
+    });
+    const int64_t batch = std::max(least, even ? m + m % 2 : m) * l_.micro_batch * dp();
+    remedy += fmt::format("{}--global-batch {}, or schedule=1f1b",
+                          remedy.empty() ? "use " : ", ",
+                          batch * p_.workload.seq_len);
+    broken("micro_batch",
+           l_.micro_batch,
+           fmt::format("makes {} micro-batches, but schedule {} on pp={} needs {}{}",
+                       m,
+                       to_string(l_.schedule),
+                       l_.pp,
+                       even ? "an even number of at least " : "at least ",
+                       least),
+           remedy);
   }
 
   void batch() {
@@ -242,7 +323,7 @@ ValidationOutcome validate(std::shared_ptr<const Problem> problem, const Layout&
   if (!outcome.violations.empty()) return outcome;
   Layout complete = layout;
   if (complete.stages.empty())
-    complete.stages = balanced_stages(problem->model.num_layers, layout.pp);
+    complete.stages = balanced_stages(problem->model.num_layers, layout.num_parts());
   outcome.plan = Plan(std::move(problem), std::move(complete));
   return outcome;
 }

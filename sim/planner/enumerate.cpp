@@ -53,7 +53,6 @@ class Enumeration {
     Layout l{.tp = tp, .pp = pp, .precision = p_.workload.precision};
     l.cp = pins_.cp.value_or(1);
     l.ep = pins_.ep.value_or(1);
-    l.virtual_stages = pins_.virtual_stages.value_or(1);
     if (pins_.stages) l.stages = *pins_.stages;
     if (world % model_parallel != 0) {
       const bool hopeless =
@@ -99,19 +98,46 @@ class Enumeration {
     for (const bool sp :
          values(pins_.sp, l.tp > 1 ? std::vector<bool>{false, true} : std::vector<bool>{false})) {
       l.sp = sp;
-      const std::vector<ScheduleKind> kinds =
-          l.pp > 1 ? std::vector{ScheduleKind::k1f1b, ScheduleKind::kGpipe}
-                   : std::vector{ScheduleKind::k1f1b};
-      for (const ScheduleKind schedule : values(pins_.schedule, kinds)) {
+      for (const ScheduleKind schedule : values(pins_.schedule, schedule_kinds(l.pp))) {
         l.schedule = schedule;
-        for (const Recompute recompute :
-             values(pins_.recompute, {Recompute::kNone, Recompute::kFull})) {
-          l.recompute = recompute;
-          l.flash_attention = pins_.flash_attention.value_or(true);
-          micro_batches(l);
+        for (const int v : values(pins_.virtual_stages, virtual_stages(schedule, l.pp))) {
+          l.virtual_stages = v;
+          for (const Recompute recompute :
+               values(pins_.recompute, {Recompute::kNone, Recompute::kFull})) {
+            l.recompute = recompute;
+            l.flash_attention = pins_.flash_attention.value_or(true);
+            micro_batches(l);
+          }
         }
       }
     }
+  }
+
+  /// The worker runs the first two; planned and simulated are all.
+  [[nodiscard]] std::vector<ScheduleKind> schedule_kinds(int pp) const {
+    if (pp == 1) return {ScheduleKind::k1f1b};
+    std::vector<ScheduleKind> kinds = {ScheduleKind::k1f1b, ScheduleKind::kGpipe};
+    if (p_.cluster.is_local()) return kinds;
+    kinds.insert(kinds.end(),
+                 {ScheduleKind::kInterleaved,
+                  ScheduleKind::kZbH1,
+                  ScheduleKind::kZbH2,
+                  ScheduleKind::kZbV,
+                  ScheduleKind::kDualPipe});
+    return kinds;
+  }
+
+  /// Interleaved: two parts per rank, and every number that splits the layers evenly, up to
+  /// kMaxVirtualStages. Each further part saves less bubble and costs more messages.
+  [[nodiscard]] std::vector<int> virtual_stages(ScheduleKind schedule, int pp) const {
+    if (schedule == ScheduleKind::kZbV) return {2};
+    if (schedule != ScheduleKind::kInterleaved) return {1};
+    constexpr int kMaxVirtualStages = 8;
+    std::vector<int> out = {2};
+    for (int v = 3; v <= kMaxVirtualStages; ++v) {
+      if (p_.model.num_layers % (int64_t{pp} * v) == 0) out.push_back(v);
+    }
+    return out;
   }
 
   void micro_batches(Layout l) {

@@ -8,6 +8,7 @@
 #include <chrono>
 
 #include "sim/core/text.h"
+#include "sim/plan/executor_support.h"
 
 namespace meshwright {
 namespace {
@@ -62,14 +63,16 @@ auto tie_break(const Layout& l) {
                     static_cast<int>(l.recompute),
                     l.zero_stage,
                     static_cast<int>(l.schedule),
+                    l.virtual_stages,
                     -l.micro_batch,
                     l.dp_shard);
 }
 
 double action_count(const Plan& plan) {
+  // Per virtual stage three passes at most, and a send and a receive for two of them.
   const double per_micro_batch = plan.layout().recompute == Recompute::kFull
                                      ? 2.0 * static_cast<double>(plan.model().num_layers)
-                                     : 4.0 * plan.layout().pp;
+                                     : 6.0 * plan.layout().num_parts();
   return static_cast<double>(plan.num_micro_batches()) * per_micro_batch +
          4.0 * static_cast<double>(plan.model().num_layers);
 }
@@ -96,6 +99,11 @@ PlannerResult plan_layouts(const std::shared_ptr<const Problem>& problem,
     if (!outcome.plan) {
       const Error& e = outcome.violations.front();
       rejections.add(rule_group(e), layout, to_string(e));
+      continue;
+    }
+    if (const auto refusal =
+            problem->cluster.is_local() ? executor_refuses(*outcome.plan) : std::nullopt) {
+      rejections.add(rule_group(*refusal), layout, to_string(*refusal));
       continue;
     }
     const QuickEstimate quick = estimate(*outcome.plan, cost, cache);

@@ -18,6 +18,9 @@ Json span_to_json(const Span& s) {
                       s.action.block_begin,
                       s.action.block_end,
                       s.action.bucket,
+                      s.action.virtual_stage,
+                      s.action.peer,
+                      s.action.peer_stage,
                       s.start_s,
                       s.end_s,
                       s.compute_s,
@@ -25,7 +28,7 @@ Json span_to_json(const Span& s) {
 }
 
 bool span_from_json(const Json& j, Span& s) {
-  constexpr size_t kFields = 10;
+  constexpr size_t kFields = 13;
   if (!j.is_array() || j.size() != kFields) return false;
   if (!std::all_of(j.begin(), j.end(), [](const Json& x) { return x.is_number(); })) return false;
   const int kind = j[0].get<int>();
@@ -38,11 +41,14 @@ bool span_from_json(const Json& j, Span& s) {
               .micro_batch = j[2].get<int>(),
               .block_begin = j[3].get<int>(),
               .block_end = j[4].get<int>(),
-              .bucket = j[5].get<int>()};
-  s.start_s = j[6].get<double>();
-  s.end_s = j[7].get<double>();
-  s.compute_s = j[8].get<double>();
-  s.comm_s = j[9].get<double>();
+              .bucket = j[5].get<int>(),
+              .virtual_stage = j[6].get<int>(),
+              .peer = j[7].get<int>(),
+              .peer_stage = j[8].get<int>()};
+  s.start_s = j[9].get<double>();
+  s.end_s = j[10].get<double>();
+  s.compute_s = j[11].get<double>();
+  s.comm_s = j[12].get<double>();
   return true;
 }
 

@@ -8,22 +8,54 @@
 namespace meshwright {
 namespace {
 
-/// The span on `timeline` that pairs with `a`: same micro-batch and direction, the opposite kind.
-const Span* find_span(const RankTimeline& timeline, ActionKind kind, const Action& a) {
-  for (const Span& s : timeline.spans) {
-    if (s.action.kind == kind && s.action.micro_batch == a.micro_batch &&
-        s.action.direction == a.direction)
-      return &s;
-  }
-  return nullptr;
-}
-
 const RankTimeline* find_rank(const Timeline& timeline, int rank) {
   for (const RankTimeline& r : timeline.ranks) {
     if (r.rank == rank) return &r;
   }
   return nullptr;
 }
+
+/// When the sends that a rank's receives wait for were started.
+class SendTimes {
+ public:
+  SendTimes(const Timeline& timeline, const Mesh& mesh, const RankTimeline& own) {
+    std::vector<int> peers;
+    for (const Span& s : own.spans) {
+      if (s.action.kind != ActionKind::kRecv) continue;
+      num_stages_ = std::max(num_stages_, s.action.peer_stage + 1);
+      num_micro_batches_ = std::max(num_micro_batches_, s.action.micro_batch + 1);
+      if (std::find(peers.begin(), peers.end(), s.action.peer) == peers.end())
+        peers.push_back(s.action.peer);
+    }
+    start_s_.resize(static_cast<size_t>(2 * num_stages_) * static_cast<size_t>(num_micro_batches_));
+    for (const int peer : peers) {
+      const RankTimeline* other = find_rank(timeline, mesh.rank_at_stage(own.rank, peer));
+      if (other == nullptr) continue;
+      for (const Span& s : other->spans) {
+        const Action& a = s.action;
+        if (a.kind == ActionKind::kSend && a.virtual_stage < num_stages_ &&
+            a.micro_batch < num_micro_batches_)
+          start_s_[index(a.direction, a.virtual_stage, a.micro_batch)] = s.start_s;
+      }
+    }
+  }
+
+  /// Nothing where the timeline has no such send.
+  [[nodiscard]] std::optional<double> of(const Action& recv) const {
+    return start_s_[index(recv.direction, recv.peer_stage, recv.micro_batch)];
+  }
+
+ private:
+  [[nodiscard]] size_t index(Direction d, int stage, int micro_batch) const {
+    return static_cast<size_t>(2 * stage + static_cast<int>(d)) *
+               static_cast<size_t>(num_micro_batches_) +
+           static_cast<size_t>(micro_batch);
+  }
+
+  int num_stages_ = 0;
+  int num_micro_batches_ = 0;
+  std::vector<std::optional<double>> start_s_;
+};
 
 /// Splits a wait into the part before `ready` (the peer was late: bubble) and the rest (the
 /// transfer: exposed).
@@ -72,7 +104,7 @@ StepReport terms_of_rank(const Timeline& timeline, const Mesh& mesh, int rank) {
   MW_CHECK(own != nullptr, "no timeline of rank " + std::to_string(rank));
   StepReport report;
   report.step_time = Seconds{own->step_end_s - own->step_start_s};
-  const int stage = mesh.coord(rank).pp;
+  const SendTimes sends(timeline, mesh, *own);
   double covered = 0;
   for (const Span& s : own->spans) {
     const Seconds duration{s.end_s - s.start_s};
@@ -80,21 +112,18 @@ StepReport terms_of_rank(const Timeline& timeline, const Mesh& mesh, int rank) {
     switch (s.action.kind) {
       case ActionKind::kForward:
       case ActionKind::kBackward:
+      case ActionKind::kBackwardInput:
+      case ActionKind::kBackwardWeight:
       case ActionKind::kRecompute:
         report[s.action.kind == ActionKind::kRecompute ? Term::kRecompute : Term::kCompute] +=
             Seconds{s.compute_s};
         report[Term::kExposedTp] += Seconds{s.comm_s};
         report[Term::kHost] += duration - Seconds{s.compute_s} - Seconds{s.comm_s};
         break;
-      case ActionKind::kRecv: {
-        const int peer = mesh.rank_at_stage(
-            rank, s.action.direction == Direction::kForward ? stage - 1 : stage + 1);
-        const RankTimeline* other = find_rank(timeline, peer);
-        const Span* send =
-            other == nullptr ? nullptr : find_span(*other, ActionKind::kSend, s.action);
-        add_wait(report, s, send == nullptr ? s.start_s : send->start_s, Term::kExposedPp);
+      case ActionKind::kRecv:
+        add_wait(report, s, sends.of(s.action).value_or(s.start_s), Term::kExposedPp);
         break;
-      }
+      case ActionKind::kPostRecv:
       case ActionKind::kSend:
         report[Term::kExposedPp] += duration;
         break;

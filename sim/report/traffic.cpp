@@ -25,6 +25,21 @@ void count_list(AxisTraffic& t, const std::vector<OperatorStep>& steps) {
   }
 }
 
+const std::vector<OperatorStep>& list_of(const BlockGraph& block, ActionKind kind) {
+  switch (kind) {
+    case ActionKind::kForward:
+      return block.forward;
+    case ActionKind::kRecompute:
+      return block.recompute;
+    case ActionKind::kBackwardInput:
+      return block.backward_input;
+    case ActionKind::kBackwardWeight:
+      return block.backward_weight;
+    default:
+      return block.backward;
+  }
+}
+
 }  // namespace
 
 std::vector<AxisTraffic> step_traffic(const Plan& plan, int rank) {
@@ -45,6 +60,7 @@ std::vector<AxisTraffic> step_traffic(const Plan& plan, int rank) {
   };
   AxisTraffic tp = axis("tp", GroupKind::kTp);
   AxisTraffic dp = axis("dp", GroupKind::kDp);
+  dp.group_size *= plan.layout().model_copies();  // the copies are summed with the replicas
   AxisTraffic pp{.axis = "pp", .group_size = plan.layout().pp, .payload = {}};
   const int neighbour =
       mesh.rank_at_stage(rank, c.pp > 0 ? c.pp - 1 : std::min(1, plan.layout().pp - 1));
@@ -60,12 +76,11 @@ std::vector<AxisTraffic> step_traffic(const Plan& plan, int rank) {
       case ActionKind::kForward:
       case ActionKind::kRecompute:
       case ActionKind::kBackward:
+      case ActionKind::kBackwardInput:
+      case ActionKind::kBackwardWeight:
         for (int b = a.block_begin; b < a.block_end; ++b) {
           const BlockGraph& g = graph.block(b);
-          count_list(tp,
-                     a.kind == ActionKind::kForward     ? g.forward
-                     : a.kind == ActionKind::kRecompute ? g.recompute
-                                                        : g.backward);
+          count_list(tp, list_of(g, a.kind));
         }
         break;
       case ActionKind::kSend:
@@ -86,6 +101,7 @@ std::vector<AxisTraffic> step_traffic(const Plan& plan, int rank) {
       case ActionKind::kGather:
         count(dp, bucket_bytes(a, activation_dtype(plan.layout().precision)));
         break;
+      case ActionKind::kPostRecv:
       case ActionKind::kWaitReduce:
       case ActionKind::kWaitGather:
       case ActionKind::kGradNorm:

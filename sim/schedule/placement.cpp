@@ -145,6 +145,15 @@ bool is_kv(ParamRole role) {
          role == ParamRole::kValueBias;
 }
 
+/// Pipeline ranks that hold `block`, one per copy of the model.
+std::vector<int> holders(const StageMap& map, int block) {
+  std::vector<int> ranks;
+  for (int i = 0; i < map.size(); ++i) {
+    if (block >= map[i].block_begin && block < map[i].block_end) ranks.push_back(map[i].rank);
+  }
+  return ranks;
+}
+
 }  // namespace
 
 int64_t RankPlacement::parameters() const {
@@ -188,9 +197,14 @@ PlacementTable::PlacementTable(const Plan& plan) : plan_(plan), mesh_(plan.layou
         p.copies_are_partial = kv_copies > 1;
       }
     }
-    p.stages = {plan.stage_of_block(t.block)};
-    if (role == ParamRole::kEmbedding && plan.model().tied_embeddings && l.pp > 1)
-      p.stages.push_back(l.pp - 1);
+    p.stages = holders(plan.stage_map(), t.block);
+    if (role == ParamRole::kEmbedding && plan.model().tied_embeddings) {
+      const int head = plan.stage_of_block(num_blocks(plan.model()) - 1);
+      if (std::find(p.stages.begin(), p.stages.end(), head) == p.stages.end()) {
+        p.head_stage = head;
+        p.stages.push_back(head);
+      }
+    }
     p.logical = std::move(t);
     tensors_.push_back(std::move(p));
   }
@@ -204,9 +218,9 @@ RankPlacement PlacementTable::of_rank(int rank) const {
     const TensorPlacement& p = tensors_[i];
     const auto stage = std::find(p.stages.begin(), p.stages.end(), c.pp);
     if (stage == p.stages.end()) continue;
-    const bool copy_of_tied = stage != p.stages.begin();
+    const bool copy_of_tied = p.head_stage == c.pp;
     const int block = copy_of_tied ? num_blocks(plan_.model()) - 1 : p.logical.block;
-    const bool tied = p.stages.size() > 1;
+    const bool tied = p.head_stage >= 0;
     if (out.buckets.empty() || out.buckets.back().block != block || tied) {
       out.buckets.push_back(
           Bucket{.block = block, .tied = tied, .params = {}, .segments = {}, .partial = {}});
@@ -227,7 +241,7 @@ RankPlacement PlacementTable::of_rank(int rank) const {
       (by_rows ? seg.rows : seg.cols) = r.size();
     }
     seg.offset = bucket.numel;
-    seg.counted = c.tp % p.tp_copies == 0 && !copy_of_tied;
+    seg.counted = c.tp % p.tp_copies == 0 && stage == p.stages.begin();
     if (p.copies_are_partial) bucket.partial.push_back({seg.offset, seg.numel(), p.tp_copies});
     bucket.numel += seg.numel();
 

@@ -27,7 +27,10 @@ struct TensorPlacement {
   /// The copies' gradients are partial sums (norms under sequence parallelism; key/value heads that
   /// several tp ranks share) and must be added; otherwise copies already have equal gradients.
   bool copies_are_partial = false;
-  std::vector<int> stages;  ///< Owning stages; two for a tied embedding over a pipeline.
+  /// Pipeline ranks that hold it: two where the pipeline holds two copies of the model, and for a
+  /// tied embedding whose head is on another rank.
+  std::vector<int> stages;
+  int head_stage = -1;  ///< Of a tied embedding: the other rank, which holds it as its head.
 };
 
 /// One tensor's shard inside a rank's bucket: [rows, cols], or [matrices, rows, cols] for experts,
@@ -64,7 +67,7 @@ struct PartialRange {
 
 struct Bucket {
   int block = 0;
-  bool tied = false;  ///< Summed between first and last stage before any sharding.
+  bool tied = false;  ///< Summed between embedding's and head's rank before any sharding.
   std::vector<PackedParam> params;
   std::vector<Segment> segments;
   std::vector<PartialRange> partial;
@@ -103,7 +106,7 @@ class PlacementTable {
   std::vector<TensorPlacement> tensors_;
 };
 
-/// What the first rank of each stage holds.
+/// What the first rank of each pipeline rank's group holds.
 [[nodiscard]] std::vector<RankPlacement> stage_placements(const Plan& plan);
 
 }  // namespace meshwright

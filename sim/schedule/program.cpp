@@ -4,79 +4,154 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <tuple>
+
+#include "sim/schedule/pipeline/pipeline_order.h"
 
 namespace meshwright {
 namespace {
 
-class StageProgram {
+Direction direction_of(const PipelineSlot& slot) {
+  return slot.work == SlotWork::kForward ? Direction::kForward : Direction::kBackward;
+}
+
+class RankProgram {
  public:
-  StageProgram(const Plan& plan, const RankPlacement& placement, int stage, int num_micro_batches)
-      : plan_(plan), placement_(placement), stage_(stage), m_(num_micro_batches) {
-    std::tie(begin_, end_) = plan.blocks_of_stage(stage);
+  RankProgram(const Plan& plan, const RankPlacement& placement, int rank, int num_micro_batches)
+      : plan_(plan), map_(plan.stage_map()), placement_(placement), rank_(rank) {
+    const Layout& l = plan.layout();
+    slots_ = pipeline_order({.kind = l.schedule,
+                             .num_ranks = l.pp,
+                             .virtual_stages = l.virtual_stages,
+                             .num_micro_batches = num_micro_batches},
+                            rank);
+    // GPipe and 1F1B receive where they need the message; the others keep the next receive of each
+    // direction posted, so that transfers run behind computation.
+    prefetch_ = l.schedule != ScheduleKind::kGpipe && l.schedule != ScheduleKind::k1f1b;
+    last_gradients_.resize(static_cast<size_t>(map_.size()), -1);
+    for (size_t i = 0; i < slots_.size(); ++i) {
+      const SlotWork w = slots_[i].work;
+      if (w == SlotWork::kBackward || w == SlotWork::kBackwardWeight)
+        last_gradients_[static_cast<size_t>(slots_[i].virtual_stage)] = static_cast<int>(i);
+    }
   }
 
   std::vector<Action> build() {
-    const Layout& l = plan_.layout();
-    for (const PipelineSlot& slot : pipeline_order(l.schedule, stage_, l.pp, m_)) {
-      slot.direction == Direction::kForward ? forward(slot.micro_batch)
-                                            : backward(slot.micro_batch);
+    actions_.reserve(slots_.size() * 4);
+    size_t end = 0;
+    for (size_t begin = 0; begin < slots_.size(); begin = end) {
+      end = turn_end(begin);
+      for (size_t i = begin; i < end; ++i) receive(ActionKind::kRecv, slots_[i]);
+      if (prefetch_) post_next_receives(end);
+      for (size_t i = begin; i < end; ++i) compute(i);
+      for (size_t i = begin; i < end; ++i) send(slots_[i]);
     }
     finish_gradients();
     return std::move(actions_);
   }
 
  private:
-  [[nodiscard]] bool first() const { return stage_ == 0; }
-  [[nodiscard]] bool last() const { return stage_ + 1 == plan_.layout().pp; }
+  /// Slots that run together: [begin, turn_end(begin)).
+  [[nodiscard]] size_t turn_end(size_t begin) const {
+    return begin + (slots_[begin].joins_next ? 2 : 1);
+  }
+  [[nodiscard]] bool reduces() const {
+    return plan_.layout().dp() * plan_.layout().model_copies() > 1;
+  }
 
   Action& add(ActionKind kind) { return actions_.emplace_back(Action{.kind = kind}); }
-  void add_blocks(ActionKind kind, int mb, int begin, int end) {
+  void add_blocks(ActionKind kind, const PipelineSlot& slot, int begin, int end) {
     Action& a = add(kind);
-    a.micro_batch = mb;
+    a.micro_batch = slot.micro_batch;
+    a.virtual_stage = slot.virtual_stage;
     a.block_begin = begin;
     a.block_end = end;
   }
-  void transfer(ActionKind kind, Direction d, int mb) {
-    Action& a = add(kind);
-    a.direction = d;
-    a.micro_batch = mb;
-  }
   void add_bucket(ActionKind kind, size_t bucket) { add(kind).bucket = static_cast<int>(bucket); }
 
-  void forward(int mb) {
-    if (!first()) transfer(ActionKind::kRecv, Direction::kForward, mb);
-    add_blocks(ActionKind::kForward, mb, begin_, end_);
-    if (!last()) transfer(ActionKind::kSend, Direction::kForward, mb);
+  /// A message to or from `peer_stage`; none where that is on this rank too.
+  void transfer(ActionKind kind, const PipelineSlot& slot, int peer_stage) {
+    if (peer_stage < 0 || map_[peer_stage].rank == rank_) return;
+    Action& a = add(kind);
+    a.direction = direction_of(slot);
+    a.micro_batch = slot.micro_batch;
+    a.virtual_stage = slot.virtual_stage;
+    a.peer = map_[peer_stage].rank;
+    a.peer_stage = peer_stage;
+  }
+  /// The virtual stage that a slot receives from; -1 where it needs no message.
+  [[nodiscard]] int sender(const PipelineSlot& slot) const {
+    if (slot.work == SlotWork::kBackwardWeight) return -1;
+    const VirtualStage& v = map_[slot.virtual_stage];
+    const int from = slot.work == SlotWork::kForward ? v.previous : v.next;
+    return from >= 0 && map_[from].rank != rank_ ? from : -1;
+  }
+  void receive(ActionKind kind, const PipelineSlot& slot) { transfer(kind, slot, sender(slot)); }
+  /// Posts the first receive at or after slot `begin` of each direction, once.
+  void post_next_receives(size_t begin) {
+    for (size_t& next : next_posted_) {
+      const auto direction = static_cast<Direction>(&next - next_posted_);
+      size_t i = begin;
+      while (i < slots_.size() && (direction_of(slots_[i]) != direction || sender(slots_[i]) < 0))
+        ++i;
+      if (i < slots_.size() && i >= next) receive(ActionKind::kPostRecv, slots_[i]);
+      next = std::max(next, i + 1);
+    }
+  }
+  void send(const PipelineSlot& slot) {
+    if (slot.work == SlotWork::kBackwardWeight) return;
+    const VirtualStage& v = map_[slot.virtual_stage];
+    transfer(ActionKind::kSend, slot, slot.work == SlotWork::kForward ? v.next : v.previous);
   }
 
-  void backward(int mb) {
-    if (!last()) transfer(ActionKind::kRecv, Direction::kBackward, mb);
-    const bool recompute = plan_.layout().recompute != Recompute::kNone;
+  void compute(size_t index) {
+    const PipelineSlot& slot = slots_[index];
+    const VirtualStage& v = map_[slot.virtual_stage];
+    // The last gradients of the step: their buckets can leave.
     const bool reduce_now =
-        mb + 1 == m_;  // the last gradients of the step: their buckets can leave
-    if (!recompute && !reduce_now) {
-      add_blocks(ActionKind::kBackward, mb, begin_, end_);
-    } else {
-      for (int b = end_ - 1; b >= begin_; --b) {
-        const bool decoder = b > 0 && b + 1 < num_blocks(plan_.model());
-        if (recompute && decoder) add_blocks(ActionKind::kRecompute, mb, b, b + 1);
-        add_blocks(ActionKind::kBackward, mb, b, b + 1);
-        if (reduce_now) reduce_block(b);
-      }
+        last_gradients_[static_cast<size_t>(slot.virtual_stage)] == static_cast<int>(index);
+    const bool recompute = plan_.layout().recompute != Recompute::kNone;
+    switch (slot.work) {
+      case SlotWork::kForward:
+        return add_blocks(ActionKind::kForward, slot, v.block_begin, v.block_end);
+      case SlotWork::kBackward:
+        return backward(ActionKind::kBackward, slot, recompute, reduce_now);
+      case SlotWork::kBackwardInput:
+        return backward(ActionKind::kBackwardInput, slot, recompute, false);
+      case SlotWork::kBackwardWeight:
+        return backward(ActionKind::kBackwardWeight, slot, false, reduce_now);
     }
-    if (!first()) transfer(ActionKind::kSend, Direction::kBackward, mb);
+  }
+
+  void backward(ActionKind kind, const PipelineSlot& slot, bool recompute, bool reduce_now) {
+    const VirtualStage& v = map_[slot.virtual_stage];
+    if (!recompute && !reduce_now) return add_blocks(kind, slot, v.block_begin, v.block_end);
+    for (int b = v.block_end - 1; b >= v.block_begin; --b) {
+      const bool decoder = b > 0 && b + 1 < num_blocks(plan_.model());
+      if (recompute && decoder) add_blocks(ActionKind::kRecompute, slot, b, b + 1);
+      add_blocks(kind, slot, b, b + 1);
+      if (reduce_now) reduce_block(b);
+    }
+  }
+
+  /// A table that embedding and head share is whole only when both are done.
+  [[nodiscard]] bool shared_table(const Bucket& b) const {
+    if (!plan_.model().tied_embeddings || b.block != 0 || b.tied) return false;
+    const std::vector<int>& own = map_.of_rank(rank_);
+    return own.size() > 1 && std::any_of(own.begin(), own.end(), [&](int stage) {
+             return map_[stage].next < 0 && map_[stage].previous >= 0;
+           });
   }
 
   void reduce_block(int block) {
     for (size_t i = 0; i < placement_.buckets.size(); ++i) {
-      if (placement_.buckets[i].block == block && !placement_.buckets[i].tied) reduce_bucket(i);
+      const Bucket& b = placement_.buckets[i];
+      if (b.block == block && !b.tied && !shared_table(b)) reduce_bucket(i);
     }
   }
 
   void reduce_bucket(size_t i) {
     if (!placement_.buckets[i].partial.empty()) add_bucket(ActionKind::kSumCopies, i);
-    if (plan_.layout().dp() > 1) add_bucket(ActionKind::kReduce, i);
+    if (reduces()) add_bucket(ActionKind::kReduce, i);
   }
 
   void finish_gradients() {
@@ -84,11 +159,11 @@ class StageProgram {
     // Ties are summed before sharding, and after all other buckets have left: the other stage may
     // be late.
     for (size_t i = 0; i < placement_.buckets.size(); ++i) {
-      if (!placement_.buckets[i].tied) continue;
-      add_bucket(ActionKind::kSumTied, i);
-      reduce_bucket(i);
+      const Bucket& b = placement_.buckets[i];
+      if (b.tied) add_bucket(ActionKind::kSumTied, i);
+      if (b.tied || shared_table(b)) reduce_bucket(i);
     }
-    if (l.dp() > 1) {
+    if (reduces()) {
       for (size_t i = placement_.buckets.size(); i-- > 0;) add_bucket(ActionKind::kWaitReduce, i);
     }
     add(ActionKind::kGradNorm);
@@ -102,11 +177,13 @@ class StageProgram {
   }
 
   const Plan& plan_;
+  const StageMap& map_;
   const RankPlacement& placement_;
-  int stage_;
-  int m_;
-  int begin_ = 0;
-  int end_ = 0;
+  int rank_;
+  bool prefetch_;
+  std::vector<PipelineSlot> slots_;
+  size_t next_posted_[2] = {0, 0};   ///< Per direction: all receives before this slot are posted.
+  std::vector<int> last_gradients_;  ///< Per virtual stage: the slot that completes its gradients.
   std::vector<Action> actions_;
 };
 
@@ -116,7 +193,10 @@ std::string_view to_string(ActionKind kind) {
   static constexpr std::string_view kNames[] = {"forward",
                                                 "recompute",
                                                 "backward",
+                                                "backward_input",
+                                                "backward_weight",
                                                 "send",
+                                                "post_recv",
                                                 "recv",
                                                 "sum_copies",
                                                 "sum_tied",
@@ -131,32 +211,15 @@ std::string_view to_string(ActionKind kind) {
 
 std::string to_string(const Action& a, int stage) {
   std::string text = fmt::format("{}(s{}", to_string(a.kind), stage);
+  if (a.virtual_stage >= 0 && a.virtual_stage != stage)
+    text += fmt::format(",v{}", a.virtual_stage);
   if (a.micro_batch >= 0) text += fmt::format(",m{}", a.micro_batch);
   if (a.block_end > a.block_begin) text += fmt::format(",b{}-{}", a.block_begin, a.block_end - 1);
   if (a.bucket >= 0) text += fmt::format(",k{}", a.bucket);
-  if (a.kind == ActionKind::kSend || a.kind == ActionKind::kRecv) {
+  if (is_transfer(a.kind)) {
     text += a.direction == Direction::kForward ? ",forward" : ",backward";
   }
   return text + ")";
-}
-
-std::vector<PipelineSlot> pipeline_order(ScheduleKind kind, int stage, int num_stages, int m) {
-  std::vector<PipelineSlot> order;
-  order.reserve(static_cast<size_t>(2 * m));
-  if (kind == ScheduleKind::kGpipe) {
-    for (int i = 0; i < m; ++i) order.push_back({Direction::kForward, i});
-    for (int i = 0; i < m; ++i) order.push_back({Direction::kBackward, i});
-    return order;
-  }
-  // 1F1B: p - 1 - r warm-up forwards, then one forward and one backward in turn (arXiv:2104.04473).
-  const int warmup = std::min(m, num_stages - 1 - stage);
-  for (int i = 0; i < warmup; ++i) order.push_back({Direction::kForward, i});
-  for (int i = warmup; i < m; ++i) {
-    order.push_back({Direction::kForward, i});
-    order.push_back({Direction::kBackward, i - warmup});
-  }
-  for (int i = m - warmup; i < m; ++i) order.push_back({Direction::kBackward, i});
-  return order;
 }
 
 Program build_program(const Plan& plan) {
@@ -170,7 +233,7 @@ Program build_program(const Plan& plan,
   program.num_micro_batches = static_cast<int>(num_micro_batches);
   for (int stage = 0; stage < plan.layout().pp; ++stage) {
     program.stages.push_back(
-        StageProgram(plan, placements[static_cast<size_t>(stage)], stage, program.num_micro_batches)
+        RankProgram(plan, placements[static_cast<size_t>(stage)], stage, program.num_micro_batches)
             .build());
   }
   return program;

@@ -1,8 +1,9 @@
 // Program: what each rank does in one training step, in order.
 //
 // Reads: a Plan. Feeds: the simulator, which gives each action a duration, the memory replay, and
-// the worker, which executes it. Schedules are generators of these lists and nothing else knows
-// about them. All ranks of a stage share one list.
+// the worker, which executes it. Schedules (sim/schedule/pipeline) are generators of slots, which
+// are expanded here: receives before, sends after, recompute and reductions in between. All ranks
+// of a pipeline rank share one list. check_program() proves a list complete and free of deadlock.
 //
 // Rank 0 of tp2 pp2 with two micro-batches, 1F1B:
 //   F(m0) send(m0) F(m1) send(m1) recv(m0) B(m0) recv(m1) B(m1) sum_tied reduce wait_reduce
@@ -20,15 +21,18 @@
 namespace meshwright {
 
 enum class ActionKind : uint8_t {
-  kForward,    ///< Forward lists of blocks [block_begin, block_end).
-  kRecompute,  ///< Recompute list of one block.
-  kBackward,   ///< Backward lists (input and weight gradients) of the blocks, last to first.
-  kSend,  ///< Starts sending output (forward) or input gradient (backward); first ends the send
-          ///< before it.
-  kRecv,  ///< Receives the stage's input or output gradient.
-  kSumCopies,   ///< Adds the partial gradients of copies inside the tp group, for one bucket.
-  kSumTied,     ///< Adds a tied bucket between first and last stage.
-  kReduce,      ///< Starts reducing a bucket's gradients over data parallelism.
+  kForward,         ///< Forward lists of blocks [block_begin, block_end).
+  kRecompute,       ///< Recompute list of one block.
+  kBackward,        ///< Backward lists (input and weight gradients) of the blocks, last to first.
+  kBackwardInput,   ///< The first half of a split backward.
+  kBackwardWeight,  ///< The second half, at any later time.
+  kSend,       ///< Starts sending output (forward) or input gradient (backward); first ends the
+               ///< virtual stage's send before it in the same direction.
+  kPostRecv,   ///< Posts a later receive, so that the transfer runs behind the actions up to there.
+  kRecv,       ///< Receives the stage's input or output gradient.
+  kSumCopies,  ///< Adds the partial gradients of copies inside the tp group, for one bucket.
+  kSumTied,    ///< Adds a tied bucket between first and last stage.
+  kReduce,     ///< Starts reducing a bucket's gradients over data parallelism.
   kWaitReduce,  ///< Ends it.
   kGradNorm,    ///< Global gradient norm, loss and token count over all ranks; ends pending sends.
   kOptimizer,   ///< Clip and AdamW on the rank's own part of one bucket.
@@ -42,20 +46,30 @@ enum class Direction : uint8_t { kForward, kBackward };
 
 struct Action {
   ActionKind kind = ActionKind::kForward;
-  Direction direction = Direction::kForward;  ///< Of a send or recv.
+  Direction direction = Direction::kForward;  ///< Of a send or receive.
   int micro_batch = -1;
   int block_begin = 0;
   int block_end = 0;
-  int bucket = -1;  ///< Index into RankPlacement::buckets.
+  int bucket = -1;         ///< Index into RankPlacement::buckets.
+  int virtual_stage = -1;  ///< In StageMap; -1 for what is done once for all stages of a rank.
+  int peer = -1;           ///< Of a send or receive: the pipeline rank at the other end,
+  int peer_stage = -1;     ///< and its virtual stage.
   friend bool operator==(const Action&, const Action&) = default;
 };
 
-/// Short text: "F(s0,m1,b0-4)", "reduce(s0,k2)".
+[[nodiscard]] constexpr bool walks_blocks(ActionKind k) { return k <= ActionKind::kBackwardWeight; }
+
+[[nodiscard]] constexpr bool is_transfer(ActionKind k) {
+  return k == ActionKind::kSend || k == ActionKind::kPostRecv || k == ActionKind::kRecv;
+}
+
+/// Short text, `stage` being the pipeline rank: "forward(s0,m1,b0-4)", "reduce(s0,k2)"; with
+/// virtual stages "forward(s0,v4,m1,b5-6)".
 [[nodiscard]] std::string to_string(const Action& action, int stage);
 
 struct Program {
   int num_micro_batches = 0;
-  std::vector<std::vector<Action>> stages;  ///< One list per pipeline stage.
+  std::vector<std::vector<Action>> stages;  ///< One list per pipeline rank.
 };
 
 /// The step's program.
@@ -66,15 +80,5 @@ struct Program {
 [[nodiscard]] Program build_program(const Plan& plan,
                                     const std::vector<RankPlacement>& placements,
                                     int64_t num_micro_batches);
-
-/// A schedule: the order of forward and backward micro-batches on one stage.
-struct PipelineSlot {
-  Direction direction;
-  int micro_batch;
-};
-[[nodiscard]] std::vector<PipelineSlot> pipeline_order(ScheduleKind kind,
-                                                       int stage,
-                                                       int num_stages,
-                                                       int num_micro_batches);
 
 }  // namespace meshwright

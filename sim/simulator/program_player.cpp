@@ -6,15 +6,10 @@
 namespace meshwright {
 namespace {
 
-// Event ids: step start, compute stream and communication stream of stage s, transfer t.
+// Event ids: step start, compute stream and communication stream of rank r, transfer t.
 enum class Stream { kStart, kCompute, kComm, kTransfer };
 constexpr int kStreams = 4;
 int event_id(Stream stream, int index) { return index * kStreams + static_cast<int>(stream); }
-
-bool uses_comm_stream(ActionKind k) { return k == ActionKind::kReduce || k == ActionKind::kGather; }
-bool waits_for_bucket(ActionKind k) {
-  return k == ActionKind::kWaitReduce || k == ActionKind::kWaitGather;
-}
 
 }  // namespace
 
@@ -26,21 +21,28 @@ ProgramPlayer::ProgramPlayer(const Plan& plan,
       program_(program),
       costs_(costs),
       loop_(std::move(loop)),
-      ranks_per_stage_(static_cast<double>(plan.world_size()) / plan.layout().pp) {
+      num_micro_batches_(program.num_micro_batches),
+      ranks_per_stage_(static_cast<double>(plan.world_size()) / plan.layout().pp),
+      transfer_s_(costs.transfer().v) {
   const Mesh mesh(plan.layout());
+  const auto channels = static_cast<size_t>(2 * plan.stage_map().size());
+  transfers_.resize(channels * static_cast<size_t>(num_micro_batches_));
+  last_send_.resize(channels, -1);
+  stages_.resize(program.stages.size());
   for (size_t s = 0; s < program.stages.size(); ++s) {
-    Stage stage;
+    Stage& stage = stages_[s];
+    const size_t buckets = costs.placement(static_cast<int>(s)).buckets.size();
     stage.timeline.rank = mesh.rank({.pp = static_cast<int>(s)});
     stage.timeline.spans.reserve(program.stages[s].size());
-    stage.comm_done.resize(costs.placement(static_cast<int>(s)).buckets.size());
-    stages_.push_back(std::move(stage));
+    stage.comm_done.resize(buckets);
+    stage.comm_queue.reserve(2 * buckets);
   }
 }
 
 Timeline ProgramPlayer::play() {
   const int n = static_cast<int>(stages_.size());
   for (int s = 0; s < n; ++s)
-    loop_.start(event_id(Stream::kStart, s), costs_.step_start(s).v, weight());
+    loop_.start(event_id(Stream::kStart, s), costs_.step_start(s).v, ranks_per_stage_);
   while (const auto id = loop_.next()) {
     const int index = *id / kStreams;
     switch (static_cast<Stream>(*id % kStreams)) {
@@ -51,163 +53,181 @@ Timeline ProgramPlayer::play() {
         finish_span(index);
         advance(index);
         break;
-      case Stream::kComm: {
-        Stage& stage = stages_[static_cast<size_t>(index)];
-        const int bucket = stage.comm_queue.front();
-        stage.comm_queue.pop_front();
-        stage.comm_done[static_cast<size_t>(bucket)] = true;
-        if (!stage.comm_queue.empty()) start_comm(index);
-        if (stage.wait == Wait::kBucket && stage.waited_bucket == bucket) {
-          finish_span(index);
-          advance(index);
-        }
+      case Stream::kComm:
+        finish_bucket(index);
         break;
-      }
       case Stream::kTransfer:
-        transfers_[static_cast<size_t>(index)].done = true;
-        for (int s = 0; s < n; ++s) {
-          Stage& stage = stages_[static_cast<size_t>(s)];
-          if (stage.waited_transfer != index) continue;
-          stage.waited_transfer = -1;
-          if (stage.wait == Wait::kTransfer) finish_span(s);
-          stage.wait = Wait::kNothing;
-          advance(s);
-        }
+        finish_transfer(index);
         break;
     }
   }
   Timeline timeline;
-  for (Stage& s : stages_) {
-    MW_CHECK(s.next == program_.stages[static_cast<size_t>(&s - stages_.data())].size(),
-             "the program deadlocks");
-    s.timeline.step_end_s = loop_.now();
-    timeline.ranks.push_back(std::move(s.timeline));
+  for (size_t s = 0; s < stages_.size(); ++s) {
+    MW_CHECK(stages_[s].next == program_.stages[s].size(), "the program deadlocks");
+    stages_[s].timeline.step_end_s = loop_.now();
+    timeline.ranks.push_back(std::move(stages_[s].timeline));
   }
   return timeline;
 }
 
-void ProgramPlayer::advance(int index) {
-  Stage& stage = stages_[static_cast<size_t>(index)];
-  const std::vector<Action>& actions = program_.stages[static_cast<size_t>(index)];
+void ProgramPlayer::advance(int rank) {
+  Stage& stage = stages_[static_cast<size_t>(rank)];
+  const std::vector<Action>& actions = program_.stages[static_cast<size_t>(rank)];
   while (stage.wait == Wait::kNothing && stage.next < actions.size()) {
-    if (!begin(index, actions[stage.next])) break;
+    if (!begin(rank, actions[stage.next])) break;
   }
 }
 
 /// Begins the next action. Returns whether the stream goes on at once.
-bool ProgramPlayer::begin(int index, const Action& a) {
-  Stage& stage = stages_[static_cast<size_t>(index)];
+bool ProgramPlayer::begin(int rank, const Action& a) {
+  Stage& stage = stages_[static_cast<size_t>(rank)];
   std::vector<Span>& spans = stage.timeline.spans;
-  const bool resumed =
-      !spans.empty() && spans.size() == stage.next + 1;  // a send that waited for the one before
-  if (!resumed) spans.push_back({.action = a, .start_s = loop_.now(), .end_s = loop_.now()});
-  Span& span = spans.back();
+  // A send that waited for the one before has its span already.
+  if (spans.size() == stage.next)
+    spans.push_back({.action = a, .start_s = loop_.now(), .end_s = loop_.now()});
 
-  if (a.kind == ActionKind::kSend) {
-    int& earlier = stage.last_send[static_cast<int>(a.direction)];
-    if (earlier >= 0 && !transfers_[static_cast<size_t>(earlier)].done) {
-      stage.wait = Wait::kEarlierSend;
-      stage.waited_transfer = earlier;
+  switch (a.kind) {
+    case ActionKind::kSend:
+      return begin_send(rank, a, spans.back());
+    case ActionKind::kPostRecv:
+      ++stage.next;
+      post(transfer_index(a.peer_stage, a.direction, a.micro_batch));
+      return true;
+    case ActionKind::kRecv: {
+      const int t = transfer_index(a.peer_stage, a.direction, a.micro_batch);
+      if (transfers_[static_cast<size_t>(t)].done) {  // posted ahead, and here already
+        ++stage.next;
+        return true;
+      }
+      stage.wait = Wait::kTransfer;
+      stage.waited_transfer = t;
+      post(t);
       return false;
     }
-    const int t = transfer_index(index, a.direction, a.micro_batch);
-    transfers_[static_cast<size_t>(t)].sent = true;
-    earlier = t;
-    span.end_s = loop_.now();
-    ++stage.next;
-    try_transfer(t);
-    return true;
-  }
-  if (a.kind == ActionKind::kRecv) {
-    const int from = a.direction == Direction::kForward ? index - 1 : index + 1;
-    const int t = transfer_index(from, a.direction, a.micro_batch);
-    transfers_[static_cast<size_t>(t)].posted = true;
-    stage.wait = Wait::kTransfer;
-    stage.waited_transfer = t;
-    try_transfer(t);
-    return false;
-  }
-  if (uses_comm_stream(a.kind)) {
-    stage.comm_done[static_cast<size_t>(a.bucket)] = false;
-    stage.comm_queue.push_back(a.bucket);
-    ++stage.next;
-    if (stage.comm_queue.size() == 1) start_comm(index);
-    return true;
-  }
-  if (waits_for_bucket(a.kind)) {
-    if (stage.comm_done[static_cast<size_t>(a.bucket)]) {
+    case ActionKind::kReduce:
+    case ActionKind::kGather:
+      stage.comm_done[static_cast<size_t>(a.bucket)] = 0;
+      stage.comm_queue.push_back({a.bucket, a.kind == ActionKind::kGather});
       ++stage.next;
+      if (stage.comm_queue.size() == stage.comm_front + 1) start_comm(rank);
       return true;
-    }
-    stage.wait = Wait::kBucket;
-    stage.waited_bucket = a.bucket;
-    return false;
-  }
-  if (a.kind == ActionKind::kSumTied || a.kind == ActionKind::kGradNorm) {
-    stage.wait = Wait::kPartners;
-    join(index, a.kind);
-    return false;
+    case ActionKind::kWaitReduce:
+    case ActionKind::kWaitGather:
+      if (stage.comm_done[static_cast<size_t>(a.bucket)] != 0) {
+        ++stage.next;
+        return true;
+      }
+      stage.wait = Wait::kBucket;
+      stage.waited_bucket = a.bucket;
+      return false;
+    case ActionKind::kSumTied:
+    case ActionKind::kGradNorm:
+      stage.wait = Wait::kPartners;
+      join(rank, a);
+      return false;
+    default:
+      break;
   }
   stage.wait = Wait::kWork;
-  loop_.start(event_id(Stream::kCompute, index), costs_.duration(a, index).v, weight());
+  double duration = 0;
+  if (walks_blocks(a.kind)) {
+    stage.work = costs_.blocks(a);
+    duration = stage.work.total().v;
+  } else {
+    duration = costs_.duration(a, rank).v;
+  }
+  loop_.start(event_id(Stream::kCompute, rank), duration, ranks_per_stage_);
   return false;
 }
 
+bool ProgramPlayer::begin_send(int rank, const Action& a, Span& span) {
+  Stage& stage = stages_[static_cast<size_t>(rank)];
+  int& earlier =
+      last_send_[static_cast<size_t>(2 * a.virtual_stage + static_cast<int>(a.direction))];
+  if (earlier >= 0 && !transfers_[static_cast<size_t>(earlier)].done) {
+    stage.wait = Wait::kEarlierSend;
+    stage.waited_transfer = earlier;
+    return false;
+  }
+  earlier = transfer_index(a.virtual_stage, a.direction, a.micro_batch);
+  span.end_s = loop_.now();
+  ++stage.next;
+  Transfer& t = transfers_[static_cast<size_t>(earlier)];
+  t.sent = true;
+  if (t.posted)
+    loop_.start(event_id(Stream::kTransfer, earlier), transfer_s_, 2 * ranks_per_stage_);
+  return true;
+}
+
+/// The receiver of `transfer` is ready. Both ends copy once it runs.
+void ProgramPlayer::post(int transfer) {
+  Transfer& t = transfers_[static_cast<size_t>(transfer)];
+  if (t.posted) return;
+  t.posted = true;
+  if (t.sent) loop_.start(event_id(Stream::kTransfer, transfer), transfer_s_, 2 * ranks_per_stage_);
+}
+
 /// Ends the running action: closes its span and moves the stream on.
-void ProgramPlayer::finish_span(int index) {
-  Stage& stage = stages_[static_cast<size_t>(index)];
+void ProgramPlayer::finish_span(int rank) {
+  Stage& stage = stages_[static_cast<size_t>(rank)];
   Span& span = stage.timeline.spans.back();
   span.end_s = loop_.now();
-  const ActionKind kind = span.action.kind;
-  if (kind == ActionKind::kForward || kind == ActionKind::kRecompute ||
-      kind == ActionKind::kBackward) {
-    const ListCost cost = costs_.blocks(span.action);
-    const double stretch = (span.end_s - span.start_s) / std::max(cost.total().v, 1e-300);
-    span.compute_s = cost.compute.v * stretch;
-    span.comm_s = cost.comm.v * stretch;
+  if (walks_blocks(span.action.kind)) {
+    const double stretch = (span.end_s - span.start_s) / std::max(stage.work.total().v, 1e-300);
+    span.compute_s = stage.work.compute.v * stretch;
+    span.comm_s = stage.work.comm.v * stretch;
   }
   stage.wait = Wait::kNothing;
   ++stage.next;
 }
 
-void ProgramPlayer::start_comm(int index) {
-  const Stage& stage = stages_[static_cast<size_t>(index)];
-  const int bucket = stage.comm_queue.front();
-  const std::vector<Action>& actions = program_.stages[static_cast<size_t>(index)];
-  // The phase is that of the latest start in the list: gathers begin after all reductions have
-  // ended.
-  bool gather = false;
-  for (size_t i = stage.next; i-- > 0;) {
-    if (!uses_comm_stream(actions[i].kind)) continue;
-    gather = actions[i].kind == ActionKind::kGather;
-    break;
+void ProgramPlayer::finish_bucket(int rank) {
+  Stage& stage = stages_[static_cast<size_t>(rank)];
+  const int bucket = stage.comm_queue[stage.comm_front++].bucket;
+  stage.comm_done[static_cast<size_t>(bucket)] = 1;
+  if (stage.comm_front < stage.comm_queue.size()) start_comm(rank);
+  if (stage.wait == Wait::kBucket && stage.waited_bucket == bucket) {
+    finish_span(rank);
+    advance(rank);
   }
-  const Seconds t = gather ? costs_.gather(index, bucket) : costs_.reduce(index, bucket);
-  loop_.start(event_id(Stream::kComm, index), t.v, weight());
 }
 
-int ProgramPlayer::transfer_index(int from, Direction d, int micro_batch) {
-  const auto [it, inserted] = transfer_ids_.try_emplace({from, static_cast<int>(d), micro_batch},
-                                                        static_cast<int>(transfers_.size()));
-  if (inserted) transfers_.emplace_back();
-  return it->second;
+void ProgramPlayer::finish_transfer(int transfer) {
+  transfers_[static_cast<size_t>(transfer)].done = true;
+  const int channel = transfer / num_micro_batches_;
+  const VirtualStage& sender = plan_.stage_map()[channel / 2];
+  const bool forward = channel % 2 == static_cast<int>(Direction::kForward);
+  const int receiver = plan_.stage_map()[forward ? sender.next : sender.previous].rank;
+  resume_after_transfer(std::min(sender.rank, receiver), transfer);
+  resume_after_transfer(std::max(sender.rank, receiver), transfer);
 }
 
-void ProgramPlayer::try_transfer(int index) {
-  const Transfer& t = transfers_[static_cast<size_t>(index)];
-  if (!t.sent || !t.posted) return;
-  loop_.start(
-      event_id(Stream::kTransfer, index), costs_.transfer().v, 2 * weight());  // both ends copy
+void ProgramPlayer::resume_after_transfer(int rank, int transfer) {
+  Stage& stage = stages_[static_cast<size_t>(rank)];
+  if (stage.waited_transfer != transfer) return;
+  stage.waited_transfer = -1;
+  if (stage.wait == Wait::kTransfer) finish_span(rank);
+  stage.wait = Wait::kNothing;
+  advance(rank);
 }
 
-void ProgramPlayer::join(int index, ActionKind kind) {
-  std::vector<int>& arrived = joined_[kind];
-  arrived.push_back(index);
-  const size_t partners = kind == ActionKind::kSumTied ? 2 : stages_.size();
+void ProgramPlayer::start_comm(int rank) {
+  const Stage& stage = stages_[static_cast<size_t>(rank)];
+  const BucketWork& w = stage.comm_queue[stage.comm_front];
+  const Seconds t = w.gather ? costs_.gather(rank, w.bucket) : costs_.reduce(rank, w.bucket);
+  loop_.start(event_id(Stream::kComm, rank), t.v, ranks_per_stage_);
+}
+
+void ProgramPlayer::join(int rank, const Action& a) {
+  const bool tie = a.kind == ActionKind::kSumTied;
+  std::vector<int>& arrived = tie ? at_tie_ : at_norm_;
+  arrived.push_back(rank);
+  const size_t partners = tie ? 2 : stages_.size();
   if (arrived.size() < partners) return;
-  for (const int s : arrived) {
-    const Action& a = program_.stages[static_cast<size_t>(s)][stages_[static_cast<size_t>(s)].next];
-    loop_.start(event_id(Stream::kCompute, s), costs_.duration(a, s).v, weight());
+  for (const int r : arrived) {
+    const Action& own =
+        program_.stages[static_cast<size_t>(r)][stages_[static_cast<size_t>(r)].next];
+    loop_.start(event_id(Stream::kCompute, r), costs_.duration(own, r).v, ranks_per_stage_);
   }
 }
 

@@ -1,14 +1,12 @@
 // ProgramPlayer: plays a Program as events and records the timeline.
 //
-// Each stage has one compute stream (its list, in order) and one communication stream (bucket
-// reductions and gathers, in the order they are started). A transfer between stages begins when the
-// send was issued and the receive is posted, as on Gloo and NCCL; a send ends the one before it in
-// the same direction first.
+// Each pipeline rank has one compute stream (its list, in order) and one communication stream
+// (bucket reductions and gathers, in the order they are started). A transfer between stages begins
+// when the send was issued and the receive is posted, as on Gloo and NCCL; a send first ends the
+// one before it of the same virtual stage and direction. All state is in flat arrays that are made
+// before the first event: a step of a large cluster plays millions of actions a second.
 #pragma once
 
-#include <deque>
-#include <map>
-#include <tuple>
 #include <vector>
 
 #include "sim/report/timeline.h"
@@ -21,47 +19,61 @@ class ProgramPlayer {
  public:
   ProgramPlayer(const Plan& plan, const Program& program, const StageCosts& costs, EventLoop loop);
 
-  /// The timeline of one step: one rank per stage. A program in which stages wait for each other
-  /// for ever is a defect of its generator: MW_CHECK.
+  /// The timeline of one step: one rank per pipeline rank. A program in which ranks wait for each
+  /// other for ever is a defect of its generator: MW_CHECK.
   [[nodiscard]] Timeline play();
 
  private:
   struct Transfer {
     bool sent = false;    ///< The sender issued it.
-    bool posted = false;  ///< The receiver waits for it.
+    bool posted = false;  ///< The receiver is ready for it.
     bool done = false;
   };
-  /// What a stage's compute stream waits for.
+  /// What a rank's compute stream waits for.
   enum class Wait { kNothing, kWork, kTransfer, kEarlierSend, kBucket, kPartners };
+  /// A bucket in the communication stream.
+  struct BucketWork {
+    int bucket = 0;
+    bool gather = false;
+  };
   struct Stage {
     size_t next = 0;
     Wait wait = Wait::kNothing;
     int waited_transfer = -1;
     int waited_bucket = -1;
-    int last_send[2] = {-1, -1};  ///< Transfer index per direction.
-    std::deque<int> comm_queue;   ///< Buckets in the communication stream, front is running.
-    std::vector<bool> comm_done;  ///< Per bucket, of the current phase (reduce, then gather).
+    ListCost work;                       ///< Of the running action, where it walks blocks.
+    std::vector<BucketWork> comm_queue;  ///< Of the step; [comm_front] is running.
+    size_t comm_front = 0;
+    std::vector<char> comm_done;  ///< Per bucket, of the current phase (reduce, then gather).
     RankTimeline timeline;
   };
 
-  void advance(int stage);
-  bool begin(int stage, const Action& action);
-  void finish_span(int stage);
-  void start_comm(int stage);
-  int transfer_index(int from, Direction d, int micro_batch);
-  void try_transfer(int index);
-  void join(int stage, ActionKind kind);
-  [[nodiscard]] double weight() const { return ranks_per_stage_; }
+  void advance(int rank);
+  bool begin(int rank, const Action& action);
+  bool begin_send(int rank, const Action& action, Span& span);
+  void finish_span(int rank);
+  void finish_bucket(int rank);
+  void finish_transfer(int transfer);
+  void resume_after_transfer(int rank, int transfer);
+  void start_comm(int rank);
+  void post(int transfer);
+  void join(int rank, const Action& action);
+  [[nodiscard]] int transfer_index(int sender, Direction d, int micro_batch) const {
+    return (2 * sender + static_cast<int>(d)) * num_micro_batches_ + micro_batch;
+  }
 
   const Plan& plan_;
   const Program& program_;
   const StageCosts& costs_;
   EventLoop loop_;
+  int num_micro_batches_;
   double ranks_per_stage_;
+  double transfer_s_;
   std::vector<Stage> stages_;
-  std::map<std::tuple<int, int, int>, int> transfer_ids_;
-  std::vector<Transfer> transfers_;
-  std::map<ActionKind, std::vector<int>> joined_;  ///< Stages that have arrived at a joint action.
+  std::vector<Transfer> transfers_;  ///< By transfer_index().
+  std::vector<int> last_send_;       ///< Per virtual stage and direction: a transfer or -1.
+  std::vector<int> at_tie_;          ///< Ranks that have arrived at kSumTied,
+  std::vector<int> at_norm_;         ///< and at kGradNorm.
 };
 
 }  // namespace meshwright

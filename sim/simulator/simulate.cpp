@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "sim/schedule/pipeline/pipeline_order.h"
 #include "sim/simulator/program_player.h"
 #include "sim/simulator/stage_costs.h"
 
@@ -40,17 +41,37 @@ double scale_slowdown(const ClusterSpec& cluster) {
   return cluster.scale_slowdown_per_doubling * std::log2(static_cast<double>(cluster.num_nodes()));
 }
 
-/// peak_memory() from short steps. 1F1B repeats once its ramp is filled; under GPipe every further
-/// micro-batch adds the same saved tensors.
+/// Micro-batches of a step whose peak is that of one with `m`: once a schedule's ramp is filled it
+/// repeats itself.
+int64_t micro_batches_to_peak(const Layout& l, int64_t m) {
+  const int64_t p = l.pp;
+  switch (l.schedule) {
+    case ScheduleKind::kGpipe:
+      return m;
+    case ScheduleKind::k1f1b:
+      return std::min(m, p + 2);
+    case ScheduleKind::kInterleaved:
+      // Two groups of the same size as in the whole step.
+      return m <= 3 * p ? m : 2 * micro_batch_group(l.pp, static_cast<int>(m));
+    case ScheduleKind::kZbH1:
+    case ScheduleKind::kZbH2:
+    case ScheduleKind::kZbV:
+      return std::min(m, 4 * p);
+    case ScheduleKind::kDualPipe:
+      return std::min(m, 4 * p);
+  }
+  return m;
+}
+
+/// peak_memory() from short steps. Under GPipe every further micro-batch adds the same saved
+/// tensors.
 Bytes quick_peak_memory(const Plan& plan, const StageCosts& costs) {
   const int64_t m = plan.num_micro_batches();
   const auto program = [&](int64_t n) { return build_program(plan, costs.placements(), n); };
-  if (plan.layout().schedule == ScheduleKind::k1f1b) {
-    return peak_memory(plan, program(std::min<int64_t>(m, plan.layout().pp + 2)), costs)
-        .memory.peak;
-  }
   constexpr int64_t kShort = 3;
-  if (m <= kShort) return peak_memory(plan, program(m), costs).memory.peak;
+  if (plan.layout().schedule != ScheduleKind::kGpipe || m <= kShort) {
+    return peak_memory(plan, program(micro_batches_to_peak(plan.layout(), m)), costs).memory.peak;
+  }
   const Program shorter = program(kShort - 1);
   const Program longer = program(kShort);
   Bytes
@@ -61,6 +82,76 @@ Bytes quick_peak_memory(const Plan& plan, const StageCosts& costs) {
     peak = std::max(peak, at_short + growth * static_cast<double>(m - kShort));
   }
   return peak;
+}
+
+/// Work of one micro-batch on a pipeline rank, in seconds.
+struct RankWork {
+  double forward = 0;
+  double backward = 0;  ///< With recompute.
+  double input = 0;     ///< Its half that the rank before waits for,
+  double weight = 0;    ///< and the other one.
+  [[nodiscard]] double total() const { return forward + backward; }
+};
+
+RankWork rank_work(const Plan& plan, const StageCosts& costs, int rank) {
+  RankWork w;
+  const Layout& l = plan.layout();
+  for (const int id : plan.stage_map().of_rank(rank)) {
+    const auto [begin, end] = plan.blocks_of_stage(id);
+    const auto walk = [&](ActionKind kind) {
+      return costs.blocks({.kind = kind, .block_begin = begin, .block_end = end}).total().v /
+             l.model_copies();
+    };
+    const double recompute = l.recompute != Recompute::kNone ? walk(ActionKind::kRecompute) : 0.0;
+    w.forward += walk(ActionKind::kForward);
+    w.input += walk(ActionKind::kBackwardInput) + recompute;
+    w.weight += walk(ActionKind::kBackwardWeight);
+    w.backward += splits_backward(l.schedule) ? walk(ActionKind::kBackwardInput) +
+                                                    walk(ActionKind::kBackwardWeight) + recompute
+                                              : walk(ActionKind::kBackward) + recompute;
+  }
+  return w;
+}
+
+/// What the ranks other than the slowest add to m times its work: FORMULAS' bubbles, each rank's
+/// share from its own work.
+double pipeline_bubble(const Layout& l, const std::vector<RankWork>& work, size_t slowest) {
+  const auto others = [&](auto share) {
+    double sum = 0;
+    for (size_t r = 0; r < work.size(); ++r) {
+      if (r != slowest) sum += share(work[r]);
+    }
+    return sum;
+  };
+  switch (l.schedule) {
+    case ScheduleKind::kGpipe:
+    case ScheduleKind::k1f1b:
+    case ScheduleKind::kInterleaved:
+      return others([](const RankWork& w) { return w.total(); }) / l.virtual_stages;
+    case ScheduleKind::kZbH1:
+      return others([](const RankWork& w) { return w.forward + w.input - w.weight; });
+    case ScheduleKind::kZbH2:
+      return others(
+          [](const RankWork& w) { return w.forward + std::max(0.0, w.input - 2 * w.weight); });
+    case ScheduleKind::kZbV:
+      return others([](const RankWork& w) { return std::max(w.forward, w.input) / 2; });
+    case ScheduleKind::kDualPipe: {
+      const RankWork& w = work[slowest];
+      return (l.pp / 2.0 - 1) * (w.total() + w.backward - 3 * w.weight);
+    }
+  }
+  return 0;
+}
+
+/// Transfers that no computation hides. 1F1B exposes about two hops per micro-batch in steady
+/// state, GPipe one each way per fill and drain; the others post receives ahead and expose their
+/// fill and drain alone.
+double exposed_hops(const Layout& l, double m) {
+  if (l.pp == 1) return 0;
+  const double distance = l.pp - 1;
+  if (l.schedule == ScheduleKind::k1f1b) return 2.0 * distance * (m / l.pp + 0.68);
+  if (l.schedule == ScheduleKind::kGpipe) return 2.0 * distance + m;
+  return 2.4 * distance * l.virtual_stages;
 }
 
 }  // namespace
@@ -102,47 +193,42 @@ QuickEstimate estimate(const Plan& plan, const CostModel& cost, StageCostCache& 
   const StageCosts costs(plan, cost, cache);
   const Layout& l = plan.layout();
   const auto m = static_cast<double>(plan.num_micro_batches());
-  const Program one = build_program(plan, costs.placements(), 1);  // what a step does once
+  // What a step does once.
+  const Program once = build_program(plan, costs.placements(), l.model_copies());
 
-  double slowest = 0;
+  std::vector<RankWork> work;
   double sum = 0;
   double tail = 0;  // reduction that the last backward does not cover, and the optimizer
   for (int s = 0; s < l.pp; ++s) {
-    const auto [begin, end] = plan.blocks_of_stage(s);
-    const auto walk = [&](ActionKind kind) {
-      return costs.blocks({.kind = kind, .block_begin = begin, .block_end = end}).total().v;
-    };
-    const double backward = walk(ActionKind::kBackward) +
-                            (l.recompute != Recompute::kNone ? walk(ActionKind::kRecompute) : 0.0);
-    const double stage = walk(ActionKind::kForward) + backward;
-    slowest = std::max(slowest, stage);
-    sum += stage;
+    work.push_back(rank_work(plan, costs, s));
+    sum += work.back().total();
     double reduce = 0;
     double rest = costs.step_start(s).v;
-    for (const Action& a : one.stages[static_cast<size_t>(s)]) {
+    for (const Action& a : once.stages[static_cast<size_t>(s)]) {
       if (a.kind == ActionKind::kReduce) reduce += costs.reduce(s, a.bucket).v;
       if (a.kind == ActionKind::kGather) rest += costs.gather(s, a.bucket).v;
       const bool at_end = a.kind == ActionKind::kSumCopies || a.kind == ActionKind::kSumTied ||
                           a.kind == ActionKind::kGradNorm || a.kind == ActionKind::kOptimizer;
       if (at_end) rest += costs.duration(a, s).v;
     }
-    tail = std::max(tail, std::max(0.0, reduce - backward) + rest);
+    tail = std::max(tail, std::max(0.0, reduce - work.back().backward) + rest);
   }
-  // 1F1B exposes about two hops per micro-batch in steady state, GPipe one each way per fill and
-  // drain.
-  const double hops = l.pp == 1                           ? 0.0
-                      : l.schedule == ScheduleKind::k1f1b ? 2.0 * (l.pp - 1) * (m / l.pp + 0.68)
-                                                          : 2.0 * (l.pp - 1) + m;
-  double time = m * slowest + sum - slowest + hops * costs.transfer().v + tail;
+  const auto slowest = static_cast<size_t>(
+      std::max_element(work.begin(),
+                       work.end(),
+                       [](const RankWork& a, const RankWork& b) { return a.total() < b.total(); }) -
+      work.begin());
+  double time = m * work[slowest].total() + pipeline_bubble(l, work, slowest) +
+                exposed_hops(l, m) * costs.transfer().v + tail;
   if (plan.cluster().shared_cores) {
     // All ranks' work over the shared cores bounds the step from below.
     const double ranks_per_stage = static_cast<double>(plan.world_size()) / l.pp;
     const double transfers =
-        2.0 * m * (l.pp - 1) * costs.transfer().v;  // there and back; both ends copy
-    const double work = (m * sum + 2.0 * transfers) * ranks_per_stage + tail * plan.world_size();
+        2.0 * m * (l.num_parts() - 1) * costs.transfer().v;  // there and back; both ends copy
+    const double all = (m * sum + 2.0 * transfers) * ranks_per_stage + tail * plan.world_size();
     const double oversubscribed =
         plan.world_size() > *plan.cluster().shared_cores ? cost.oversubscription() : 1.0;
-    time = std::max(time, work / *plan.cluster().shared_cores * oversubscribed);
+    time = std::max(time, all / *plan.cluster().shared_cores * oversubscribed);
   }
   time *= 1.0 + scale_slowdown(plan.cluster());
   return {Seconds{time}, quick_peak_memory(plan, costs)};

@@ -36,9 +36,9 @@ struct Simulation {
 [[nodiscard]] Simulation simulate(const Plan& plan, const CostModel& cost, StageCostCache& cache);
 [[nodiscard]] Simulation simulate(const Plan& plan, const CostModel& cost);
 
-/// The closed form that the planner ranks by: m max_r S_r + sum_r S_r - max_r S_r for equal
-/// micro-batches, plus exposed transfers, gradient reduction and optimizer. A test holds it to
-/// simulate().
+/// The closed form that the planner ranks by: m max_r S_r + (sum_r S_r - max_r S_r) / v for equal
+/// micro-batches (or the bubble of the schedule), plus exposed transfers, gradient reduction and
+/// optimizer. A test holds it to simulate().
 struct QuickEstimate {
   Seconds step_time;
   Bytes peak_memory;

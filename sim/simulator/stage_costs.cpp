@@ -13,6 +13,15 @@ ListCost operator+(const ListCost& a, const ListCost& b) {
   return {a.compute + b.compute, a.comm + b.comm, a.host + b.host};
 }
 
+ListCost operator*(const ListCost& a, double times) {
+  return {a.compute * times, a.comm * times, a.host * times};
+}
+
+/// Every rank of `shape` and its counterpart that holds the other copy of the model.
+GroupShape with_mirror(const GroupShape& shape, int copies) {
+  return {.num_ranks = shape.num_ranks * copies, .ranks_per_node = shape.ranks_per_node};
+}
+
 /// Pipeline neighbours: the first rank of stage 0 and of stage 1.
 GroupShape neighbour_shape(const Mesh& mesh, const ClusterSpec& cluster) {
   const int distance = mesh.rank_at_stage(0, 1);
@@ -23,7 +32,8 @@ GroupShape neighbour_shape(const Mesh& mesh, const ClusterSpec& cluster) {
 
 std::shared_ptr<const ShardCosts> StageCostCache::shard(const Plan& plan, const CostModel& cost) {
   const Layout& l = plan.layout();
-  auto& slot = shards_[{l.tp, l.sp, l.ep, l.micro_batch, l.recompute, l.flash_attention, l.precision}];
+  auto& slot =
+      shards_[{l.tp, l.sp, l.ep, l.micro_batch, l.recompute, l.flash_attention, l.precision}];
   if (slot) return slot;
   auto costs = std::make_shared<ShardCosts>();
   costs->graph = build_model_graph(plan, 0);
@@ -31,18 +41,34 @@ std::shared_ptr<const ShardCosts> StageCostCache::shard(const Plan& plan, const 
   const GroupShape tp = group_shape(Mesh(l), plan.cluster(), GroupKind::kTp);
   for (int kind = 0; kind < kNumBlockKinds; ++kind) {
     const BlockGraph& b = costs->graph.blocks[kind];
+    if (b.forward.empty()) continue;  // a kind that the model does not have
     BlockCosts& c = costs->blocks[kind];
     c.forward = cost.list_time(b.forward, b.kind, true, l.precision, tp);
     c.backward = cost.list_time(b.backward, b.kind, false, l.precision, tp);
     if (!b.recompute.empty())
       c.recompute = cost.list_time(b.recompute, b.kind, true, l.precision, tp);
+    c.backward_input = cost.list_time(b.backward_input, b.kind, false, l.precision, tp);
+    c.backward_weight = cost.list_time(b.backward_weight, b.kind, false, l.precision, tp);
+    // Host time is that of the whole backward, by operators: what one half cannot hide is not
+    // hidden twice.
+    const auto input_ops = static_cast<double>(b.backward_input.size());
+    const auto weight_ops = static_cast<double>(b.backward_weight.size());
+    c.backward_input.host = c.backward.host * (input_ops / (input_ops + weight_ops));
+    c.backward_weight.host = c.backward.host * (weight_ops / (input_ops + weight_ops));
   }
   return slot = std::move(costs);
 }
 
 std::shared_ptr<const StagePlacements> StageCostCache::placements(const Plan& plan) {
   const Layout& l = plan.layout();
-  auto& slot = placements_[{l.tp, l.sp, l.dp_replicate, l.dp_shard, l.zero_stage, l.pp, l.stages}];
+  auto& slot = placements_[{l.tp,
+                            l.sp,
+                            l.dp_replicate,
+                            l.dp_shard,
+                            l.zero_stage,
+                            l.pp,
+                            stage_order(l.schedule),
+                            l.stages}];
   if (slot) return slot;
   return slot = std::make_shared<const StagePlacements>(stage_placements(plan));
 }
@@ -66,14 +92,36 @@ StageCosts::StageCosts(const Plan& plan, const CostModel& cost, StageCostCache& 
   }
 }
 
-ListCost StageCosts::blocks(const Action& a) const {
-    ListCost sum;
-  for (int b = a.block_begin; b < a.block_end; ++b) {
-    const BlockCosts& c = of(block_kind(plan_.model(), b));
-    sum = sum + (a.kind == ActionKind::kForward     ? c.forward
-                 : a.kind == ActionKind::kRecompute ? c.recompute
-                                                    : c.backward);
+const ListCost& BlockCosts::of(ActionKind kind) const {
+  switch (kind) {
+    case ActionKind::kForward:
+      return forward;
+    case ActionKind::kRecompute:
+      return recompute;
+    case ActionKind::kBackwardInput:
+      return backward_input;
+    case ActionKind::kBackwardWeight:
+      return backward_weight;
+    default:
+      return backward;
   }
+}
+
+ListCost StageCosts::blocks(const Action& a) const {
+  const int last = num_blocks(plan_.model()) - 1;
+  const bool embedding = a.block_begin == 0;
+  const bool head = a.block_end > last;
+  const int decoders = a.block_end - a.block_begin - (embedding ? 1 : 0) - (head ? 1 : 0);
+  // Layers before the first with experts are dense.
+  const std::optional<MoeSpec>& moe = plan_.model().moe;
+  const int first_layer = std::max(a.block_begin, 1) - 1;
+  const int dense =
+      moe ? std::clamp(static_cast<int>(moe->num_dense_layers) - first_layer, 0, decoders)
+          : decoders;
+  ListCost sum = of(BlockKind::kDecoder).of(a.kind) * dense;
+  if (dense < decoders) sum = sum + of(BlockKind::kMoeDecoder).of(a.kind) * (decoders - dense);
+  if (embedding) sum = sum + of(BlockKind::kEmbedding).of(a.kind);
+  if (head) sum = sum + of(BlockKind::kHead).of(a.kind);
   sum.host += cost_.host_per_action();
   if (a.kind == ActionKind::kForward) sum.host += plan_.cluster().device.host_per_micro_batch;
   return sum;
@@ -87,10 +135,13 @@ Seconds StageCosts::step_start(int stage) const {
 Seconds StageCosts::reduce(int stage, int bucket) const {
   const Bucket& b = placement(stage).buckets[static_cast<size_t>(bucket)];
   const Bytes bytes{kGradientBytes * static_cast<double>(b.padded_numel)};
-  if (plan_.layout().zero_stage == 0) return cost_.collective_time(CommOp::kAllReduce, bytes, dp_);
+  // Two copies of the model are two more replicas: rank and mirrored rank reduce at the same time.
+  const int copies = plan_.layout().model_copies();
+  if (plan_.layout().zero_stage == 0)
+    return cost_.collective_time(CommOp::kAllReduce, bytes, with_mirror(dp_, copies));
   const Bytes shard = bytes / static_cast<double>(plan_.layout().dp_shard);
   return cost_.collective_time(CommOp::kReduceScatter, bytes, dp_shard_) +
-         cost_.collective_time(CommOp::kAllReduce, shard, dp_replicate_);
+         cost_.collective_time(CommOp::kAllReduce, shard, with_mirror(dp_replicate_, copies));
 }
 
 Seconds StageCosts::gather(int stage, int bucket) const {
@@ -136,8 +187,11 @@ Seconds StageCosts::duration(const Action& a, int stage) const {
     case ActionKind::kForward:
     case ActionKind::kRecompute:
     case ActionKind::kBackward:
+    case ActionKind::kBackwardInput:
+    case ActionKind::kBackwardWeight:
       return blocks(a).total();
     case ActionKind::kSend:
+    case ActionKind::kPostRecv:
     case ActionKind::kRecv:
     case ActionKind::kReduce:
     case ActionKind::kWaitReduce:

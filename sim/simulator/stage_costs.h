@@ -15,9 +15,11 @@
 
 namespace meshwright {
 
-/// Costs of the three lists of each kind of block; the same on all stages.
+/// Costs of the lists of each kind of block; the same on all stages. The two halves of a split
+/// backward add up to it.
 struct BlockCosts {
-  ListCost forward, recompute, backward;
+  ListCost forward, recompute, backward, backward_input, backward_weight;
+  [[nodiscard]] const ListCost& of(ActionKind kind) const;
 };
 
 /// What depends on the shard and the micro-batch alone, not on the rest of the layout.
@@ -27,7 +29,7 @@ struct ShardCosts {
   BlockCosts blocks[kNumBlockKinds];
 };
 
-/// One placement per stage: that of the stage's first rank.
+/// One placement per pipeline rank: that of its first rank of the job.
 using StagePlacements = std::vector<RankPlacement>;
 
 /// Shares ShardCosts and StagePlacements between the layouts of one search. One problem and one
@@ -41,7 +43,7 @@ class StageCostCache {
   std::map<std::tuple<int, bool, int, int64_t, Recompute, bool, Precision>,
            std::shared_ptr<const ShardCosts>>
       shards_;
-  std::map<std::tuple<int, bool, int, int, int, int, std::vector<int>>,
+  std::map<std::tuple<int, bool, int, int, int, int, StageOrder, std::vector<int>>,
            std::shared_ptr<const StagePlacements>>
       placements_;
 };
@@ -50,7 +52,7 @@ class StageCosts {
  public:
   StageCosts(const Plan& plan, const CostModel& cost, StageCostCache& cache);
 
-  /// Work of a forward, recompute or backward action.
+  /// Work of an action that walks blocks.
   [[nodiscard]] ListCost blocks(const Action& action) const;
   /// Time of any other action once its partners are there; zero for those that only start or wait.
   [[nodiscard]] Seconds duration(const Action& action, int stage) const;

@@ -49,8 +49,11 @@ TEST(LayoutPins, BadValuesNameAxisAndRange) {
   EXPECT_EQ(message("zero_stage=-1"),
             "--layout: zero_stage = -1: must be a whole number from 0 to 1000000");
   EXPECT_EQ(message("sp=yes"), "--layout: sp = yes: must be on or off");
-  EXPECT_EQ(message("schedule=zb"), "--layout: schedule = zb: must be gpipe or 1f1b");
-  EXPECT_EQ(message("recompute=some"), "--layout: recompute = some: must be none, selective or full");
+  EXPECT_EQ(message("schedule=zb"),
+            "--layout: schedule = zb: must be one of gpipe, 1f1b, interleaved, zb_h1, zb_h2, zb_v, "
+            "dualpipe; did you mean zb_v?");
+  EXPECT_EQ(message("recompute=some"),
+            "--layout: recompute = some: must be none, selective or full");
   EXPECT_EQ(message("", "3,x"), "--stages: stages = x: must be a whole number from 0 to 1000000");
   EXPECT_EQ(message("", "3,,5"),
             "--stages: stages = (nothing): must be a whole number from 0 to 1000000");

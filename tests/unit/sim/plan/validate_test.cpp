@@ -102,9 +102,6 @@ TEST(Validate, WhatIsNotSupportedIsNamed) {
             Messages{"cp=2: context parallelism is not supported; use cp=1"});
   EXPECT_EQ(broken({.dp_replicate = 64, .ep = 2}),
             Messages{"ep=2: this model has no experts to spread; use ep=1"});
-  EXPECT_EQ(broken({.dp_replicate = 64, .virtual_stages = 2}),
-            Messages{"virtual_stages=2: interleaved stages are not supported; "
-                     "use virtual_stages=1"});
 }
 
 TEST(Validate, ZeroStageAndShardGoTogether) {

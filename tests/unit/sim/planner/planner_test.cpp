@@ -44,23 +44,28 @@ std::vector<Layout> brute_force(const std::shared_ptr<const Problem>& problem) {
           for (int zero = 0; zero <= 1; ++zero)
             for (const bool sp : {false, true})
               for (const Recompute recompute : {Recompute::kNone, Recompute::kFull})
-                for (const ScheduleKind schedule : {ScheduleKind::k1f1b, ScheduleKind::kGpipe})
-                  for (int64_t mb = 1; mb <= problem->workload.global_batch; ++mb) {
-                    if (pp == 1 && schedule == ScheduleKind::kGpipe)
-                      continue;  // the same without a pipeline
-                    const Layout l{.dp_replicate = replicate,
-                                   .dp_shard = shard,
-                                   .tp = tp,
-                                   .sp = sp,
-                                   .pp = pp,
-                                   .micro_batch = mb,
-                                   .zero_stage = zero,
-                                   .recompute = recompute,
-                                   .schedule = schedule,
-                                   .precision = problem->workload.precision};
-                    if (tp * pp * replicate * shard == world && validate(problem, l).plan)
-                      out.push_back(l);
-                  }
+                for (int kind = 0; kind < kNumScheduleKinds; ++kind)
+                  for (int v = 1; v <= problem->model.num_layers; ++v)
+                    for (int64_t mb = 1; mb <= problem->workload.global_batch; ++mb) {
+                      const auto schedule = static_cast<ScheduleKind>(kind);
+                      if (pp == 1 && schedule == ScheduleKind::kGpipe)
+                        continue;  // the same without a pipeline
+                      if (v > 2 && problem->model.num_layers % (pp * v) != 0)
+                        continue;  // uneven parts, no better than with fewer of them
+                      const Layout l{.dp_replicate = replicate,
+                                     .dp_shard = shard,
+                                     .tp = tp,
+                                     .sp = sp,
+                                     .pp = pp,
+                                     .virtual_stages = v,
+                                     .micro_batch = mb,
+                                     .zero_stage = zero,
+                                     .recompute = recompute,
+                                     .schedule = schedule,
+                                     .precision = problem->workload.precision};
+                      if (tp * pp * replicate * shard == world && validate(problem, l).plan)
+                        out.push_back(l);
+                    }
   return out;
 }
 
@@ -173,11 +178,11 @@ TEST(Planner, TooLittleMemoryIsCounted) {
 }
 
 // Published steps of 70B-class models on A100 reach an MFU of 0.4 to 0.55 with tensor parallelism
-// inside a node.
+// inside a node and 1F1B.
 TEST(Planner, Llama70bOn64A100) {
   const auto problem = make_problem(
       builtin_model("llama-3-70b"), builtin_cluster("64xa100-80g"), 4096, 1024, Precision::kBf16);
-  const PlannerResult r = search(problem);
+  const PlannerResult r = search(problem, {.schedule = ScheduleKind::k1f1b});
   ASSERT_EQ(r.plans.size(), 5u);
   expect_accounted(r);
   for (const RankedPlan& p : r.plans) {

@@ -27,6 +27,10 @@ Span span(ActionKind kind, double start, double end, double compute = 0, double 
 Span transfer(ActionKind kind, Direction d, double start, double end) {
   Span s = span(kind, start, end);
   s.action.direction = d;
+  // Forwards from stage 0 to 1, backwards from 1 to 0.
+  const bool first = (kind == ActionKind::kSend) == (d == Direction::kForward);
+  s.action.virtual_stage = first ? 0 : 1;
+  s.action.peer = s.action.peer_stage = first ? 1 : 0;
   return s;
 }
 

@@ -167,29 +167,5 @@ TEST(Program, EveryBucketIsReducedOnceAfterItsLastBackwardAndOptimizedOnce) {
   }
 }
 
-TEST(Schedule, InFlightMicroBatches) {
-  for (const int p : {1, 2, 4, 8}) {
-    for (const int m : {1, 2, 3, 8, 17}) {
-      for (int r = 0; r < p; ++r) {
-        for (const ScheduleKind kind : {ScheduleKind::k1f1b, ScheduleKind::kGpipe}) {
-          int in_flight = 0;
-          int most = 0;
-          std::vector<int> order[2];
-          for (const PipelineSlot& slot : pipeline_order(kind, r, p, m)) {
-            in_flight += slot.direction == Direction::kForward ? 1 : -1;
-            most = std::max(most, in_flight);
-            order[static_cast<int>(slot.direction)].push_back(slot.micro_batch);
-          }
-          EXPECT_EQ(in_flight, 0);
-          EXPECT_EQ(most, kind == ScheduleKind::kGpipe ? m : std::min(m, p - r));
-          EXPECT_EQ(order[0].size(), static_cast<size_t>(m));
-          EXPECT_EQ(order[0], order[1]);
-          EXPECT_TRUE(std::is_sorted(order[0].begin(), order[0].end()));
-        }
-      }
-    }
-  }
-}
-
 }  // namespace
 }  // namespace meshwright
