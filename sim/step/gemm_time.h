@@ -15,10 +15,10 @@ struct GemmRate {
   double num_sms = 1;
   double bytes_per_second = 1;  ///< That operands stream at.
   double element_bytes = 2;     ///< Of the inputs; the output is BF16.
+  double gap_s = 0;             ///< Between kernels.
 };
 
 inline constexpr double kGemmPrologueK = 64;    // elements of K that filling the pipeline costs
-inline constexpr double kKernelStart_s = 4e-6;  // launch gap on the device
 
 /// `count` independent [m, k] x [k, n] products in one launch (1: an ordinary matmul).
 [[nodiscard]] inline double gemm_time(
@@ -41,7 +41,7 @@ inline constexpr double kKernelStart_s = 4e-6;  // launch gap on the device
                         (rate.flops * tile.efficiency));
   }
   const double bytes = count * ((m * k + k * n) * rate.element_bytes + 2 * m * n);
-  return std::max(best, bytes / rate.bytes_per_second) + kKernelStart_s;
+  return std::max(best, bytes / rate.bytes_per_second) + rate.gap_s;
 }
 
 }  // namespace meshwright

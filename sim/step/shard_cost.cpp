@@ -9,7 +9,6 @@
 namespace meshwright {
 namespace {
 
-constexpr double kHostNorm = 3.4;  // sharpness of max(device, host), fitted
 constexpr double kBackwardElementwise = 1.6;
 constexpr double kScoreBytesForward = 14;  // per score: softmax, mask, dropout over FP16
 constexpr double kScoreBytesBackward = 20;
@@ -28,10 +27,12 @@ class BlockPricer {
                 .bytes_per_second = stream_,
                 .element_bytes = problem.work.precision == GemmPrecision::kBf16  ? 2.0
                                  : problem.work.precision == GemmPrecision::kFp4 ? 0.5
-                                                                                 : 1.0},
+                                                                                 : 1.0,
+                .gap_s = problem.framework.kernel_gap_s},
         head_{.flops = problem.device.peak_bf16 * problem.device.gemm_fraction,
               .num_sms = problem.device.num_sms,
-              .bytes_per_second = stream_} {}
+              .bytes_per_second = stream_,
+              .gap_s = problem.framework.kernel_gap_s} {}
 
   [[nodiscard]] BlockCost price(const BlockShape& block) {
     linear_f_ = dgrad_ = wgrad_ = elementwise_f_ = core_f_ = core_b_ = cast_f_ = cast_b_ = 0;
@@ -124,9 +125,9 @@ class BlockPricer {
       const double flops = 2 * tokens_ * seen * heads * dims;
       const double rate =
           p_.framework.flash_forward * p_.device.peak_bf16 / (1 + kFlashRampTokens / seq);
-      core_f_ = flops / rate + kKernelStart_s;
+      core_f_ = flops / rate + p_.framework.kernel_gap_s;
       core_b_ =
-          kFlashBackwardFlops * flops / (rate * p_.framework.flash_backward) + 2 * kKernelStart_s;
+          kFlashBackwardFlops * flops / (rate * p_.framework.flash_backward) + 2 * p_.framework.kernel_gap_s;
       return;
     }
     // Two full matmuls; a head width that is no multiple of 8 leaves the tensor cores.
@@ -135,8 +136,8 @@ class BlockPricer {
                         (aligned ? 1 : p_.device.peak_bf16 / p_.device.peak_fp32);
     const double flops = 2 * tokens_ * seq * heads * dims;
     const double scores = tokens_ * seq * heads * p_.framework.score_traffic;
-    core_f_ = flops / rate + kScoreBytesForward * scores / stream_ + 4 * kKernelStart_s;
-    core_b_ = 2 * flops / rate + kScoreBytesBackward * scores / stream_ + 8 * kKernelStart_s;
+    core_f_ = flops / rate + kScoreBytesForward * scores / stream_ + 4 * p_.framework.kernel_gap_s;
+    core_b_ = 2 * flops / rate + kScoreBytesBackward * scores / stream_ + 8 * p_.framework.kernel_gap_s;
   }
 
   void add_mamba(const MambaShape& m) {
@@ -264,7 +265,7 @@ class BlockPricer {
     if (host <= 0 || device <= 0) return;
     const double high = std::max(device, host);
     const double low = std::min(device, host);
-    c.host_s = high * std::pow(1 + std::pow(low / high, kHostNorm), 1 / kHostNorm) - device;
+    c.host_s = high * std::pow(1 + std::pow(low / high, f.host_norm), 1 / f.host_norm) - device;
   }
 
   const StepProblem& p_;

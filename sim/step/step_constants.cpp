@@ -25,6 +25,8 @@ const std::map<std::string, double FrameworkProfile::*>& framework_keys() {
   static const std::map<std::string, double F::*> kKeys{
       {"flash_forward", &F::flash_forward},
       {"flash_backward", &F::flash_backward},
+      {"kernel_gap_s", &F::kernel_gap_s},
+      {"host_norm", &F::host_norm},
       {"host_layer_s", &F::host_layer_s},
       {"host_backward", &F::host_backward},
       {"host_collective_s", &F::host_collective_s},

@@ -46,6 +46,8 @@ struct FrameworkProfile {
   std::string name;
   double flash_forward = 0.5;     ///< Of peak_bf16.
   double flash_backward = 0.5;    ///< Backward's rate over forward's.
+  double kernel_gap_s = 4e-6;      ///< Device time per matmul that no launch ahead hides.
+  double host_norm = 3.4;          ///< Sharpness of max(device, host) over one layer.
   double host_layer_s = 0;        ///< To issue the forward of one layer.
   double host_backward = 2;       ///< Backward's share of that.
   double host_collective_s = 0;   ///< To issue one collective.
