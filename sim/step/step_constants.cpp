@@ -41,6 +41,8 @@ const std::map<std::string, double FrameworkProfile::*>& framework_keys() {
       {"dp_hidden_share", &F::dp_hidden_share},
       {"fsdp_interference", &F::fsdp_interference},
       {"zero3_nic_efficiency", &F::zero3_nic_efficiency},
+      {"accumulate_bytes", &F::accumulate_bytes},
+      {"zero_nic_efficiency", &F::zero_nic_efficiency},
       {"nic_efficiency", &F::nic_efficiency},
       {"gradient_bytes", &F::gradient_bytes},
       {"elementwise", &F::elementwise},

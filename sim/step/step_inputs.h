@@ -61,7 +61,9 @@ struct FrameworkProfile {
   double dp_exposed = 1;           ///< Of gradient reduction that could hide nowhere.
   double dp_hidden_share = 0;      ///< Of the last backward (and the first forward) that hides it.
   double fsdp_interference = 0.3;  ///< Of the shorter of compute and gathers, that still shows.
-  double zero3_nic_efficiency = 0.85;
+  double accumulate_bytes = 0;     ///< Per parameter and micro-batch, to add up gradients unfused.
+  double zero3_nic_efficiency = 0.85;  ///< Of the NIC, by fully sharded gathers.
+  double zero_nic_efficiency = 0.85;   ///< Of the NIC, by reduction under ZeRO-1 and 2.
   double nic_efficiency = 0.85;
   double gradient_bytes = 2;        ///< Bytes per element that gradient reduction moves, each way.
   double elementwise = 1;           ///< Bytes moved, over the eager fused kernels' count.

@@ -13,15 +13,17 @@ constexpr double kHostLinkBytes = 12e9;  // bytes/s, optimizer on the host, both
 /// Rings of gradients (and of gathered weights) of one step.
 double replica_exchange(const StepProblem& p, const StepLayout& l, double dense, double experts) {
   const double bytes = 2 * p.framework.gradient_bytes;
+  const double nic =
+      l.zero >= 1 ? p.framework.zero_nic_efficiency : p.framework.nic_efficiency;
   double t = 0;
   const double group = l.dp * l.shard.cp;
   if (group > 1) {
-    const double bw = ring_bandwidth(p, group, l.shard.tp, p.framework.nic_efficiency);
+    const double bw = ring_bandwidth(p, group, l.shard.tp, nic);
     t += (group - 1) / group * bytes * dense / bw;
   }
   const double expert_group = group * l.shard.tp / l.shard.ep;
   if (experts > 0 && expert_group > 1) {
-    const double bw = ring_bandwidth(p, expert_group, l.shard.ep, p.framework.nic_efficiency);
+    const double bw = ring_bandwidth(p, expert_group, l.shard.ep, nic);
     t += (expert_group - 1) / expert_group * bytes * experts / bw;
   }
   return t;
@@ -58,7 +60,10 @@ StepTerms evaluate_step(const StepProblem& p, const ShardCost& c, const StepLayo
   StepTerms t;
 
   // Stages.
-  double layer = b.total_s();
+  const double stream = f.memory_fraction * p.device.memory_bandwidth;
+  const double accumulate =
+      m > 1 && !p.work.lora ? f.accumulate_bytes * (b.dense_params + b.expert_params) / stream : 0;
+  double layer = b.total_s() + accumulate;
   double shown_gather = 0;
   if (l.zero == 3 || (l.zero == 2 && f.zero3_nic_efficiency != f.nic_efficiency)) {
     const double gather = gather_time(p, l, b.dense_params + b.expert_params);
@@ -75,7 +80,7 @@ StepTerms evaluate_step(const StepProblem& p, const ShardCost& c, const StepLayo
                         : ends             ? l.layers_last
                         : fullest == first ? l.layers_first
                                            : l.layers_max;
-  t.compute_s = m * (layers * (b.forward_s + b.backward_s) + (fullest - layers * layer));
+  t.compute_s = m * (layers * (b.forward_s + b.backward_s + accumulate) + (fullest - layers * layer));
   t.recompute_s = m * layers * b.recompute_s;
   t.exposed_tp_s = m * layers * b.tp_s;
   t.exposed_cp_s = m * layers * b.cp_s;
@@ -118,7 +123,7 @@ StepTerms evaluate_step(const StepProblem& p, const ShardCost& c, const StepLayo
   }
   const double expert_group = std::max(1.0, group * l.shard.tp / l.shard.ep);
   const double owned = l.zero >= 1 ? dense / group + experts / expert_group : dense + experts;
-  t.optimizer_s = kAdamBytes * owned / (f.memory_fraction * p.device.memory_bandwidth);
+  t.optimizer_s = kAdamBytes * owned / stream;
   if (p.work.offload) t.optimizer_s += kAdamBytes * owned / kHostLinkBytes;
 
   const double nodes =
