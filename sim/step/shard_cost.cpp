@@ -107,7 +107,7 @@ class BlockPricer {
       add_linear(a.q_lora_rank + a.kv_lora_rank + a.rope_head_dim, h);
       add_linear(heads * a.head_dim, q_in);
       add_linear(heads * (a.head_dim - a.rope_head_dim + a.v_head_dim), a.kv_lora_rank);
-      add_elementwise(tokens_ * (12 * heads * a.head_dim + 8 * (a.q_lora_rank + a.kv_lora_rank)));
+      add_elementwise(tokens_ * 8 * (a.q_lora_rank + a.kv_lora_rank));
     } else {
       add_linear(heads * a.head_dim + kv_heads * (a.head_dim + a.v_head_dim), h);
     }
@@ -148,7 +148,7 @@ class BlockPricer {
     add_linear(2 * inner + 2 * m.groups * m.state / s_.tp + m.num_heads / s_.tp, h);
     add_linear(h, inner);
     // The chunked scan: about four passes over inner x state / 16 and the convolution.
-    add_elementwise(tokens_ * inner * 40);
+    add_elementwise(p_.framework.mamba_traffic * tokens_ * inner * 40);
     core_f_ += 6 * tokens_ * inner * m.state / (0.15 * p_.device.peak_bf16);
     core_b_ += 2.5 * 6 * tokens_ * inner * m.state / (0.15 * p_.device.peak_bf16);
   }
@@ -202,7 +202,7 @@ class BlockPricer {
         break;
     }
     add_communication(block, c);
-    add_host(c);
+    add_host(block, c);
     const double params = dense_parameters(p_.model, block);
     c.dense_params = params / s_.tp;
     c.expert_params = expert_parameters(p_.model, block) / s_.ep;
@@ -246,16 +246,19 @@ class BlockPricer {
       const double nv = p_.device.nvlink_bandwidth * p_.device.nvlink_efficiency;
       double one = bytes * (domain - 1) / s_.ep / nv;
       if (s_.ep > domain) {
-        one = std::max(
-            one, bytes * (s_.ep - domain) / s_.ep / (p_.links.nic_bandwidth * f.nic_efficiency));
+        // A token goes to a node once, however many of its experts are there.
+        const double nodes = s_.ep / domain;
+        const double copies = (nodes - 1) * (1 - std::pow(1 - 1 / nodes, block.ffn.top_k));
+        const double nic = p_.links.nic_bandwidth * f.nic_efficiency;
+        one = std::max(one, bytes / block.ffn.top_k * copies / nic);
       }
       c.ep_s = f.ep_exposed * 2 * (one + f.collective_alpha_s) * (2 + again);
     }
   }
 
-  void add_host(BlockCost& c) const {
+  void add_host(const BlockShape& block, BlockCost& c) const {
     const FrameworkProfile& f = p_.framework;
-    double forward = f.host_layer_s;
+    double forward = f.host_layer_s + (block.ffn.num_experts > 0 ? f.host_moe_s : 0);
     if (s_.tp > 1) {
       const double peers = std::min(s_.tp, 8.0) - 1;
       forward += collectives_ * f.host_collective_s * (1 + 0.18 * peers * peers);

@@ -19,14 +19,43 @@ struct FittedEntry {
   size_t set = 0, entry = 0;
 };
 
-/// Shares of a peak stay below it; everything else within a factor of its start.
+/// What physics allows: no kernel beats its peak, and none of these terms is a free factor.
 FitParameter bounds_of(const StepConstantSet& set, const StepConstantSet::Entry& e) {
-  const bool share = e.key.ends_with("_fraction") || e.key.ends_with("_efficiency") ||
-                     e.key.ends_with("_exposed");
-  return {.name = set.name + "/" + e.key,
-          .start = e.value,
-          .low = e.value / 10,
-          .high = share ? 1.0 : e.value * 10};
+  struct Bound {
+    std::string_view ending;
+    double low, high;
+  };
+  constexpr Bound kBounds[] = {{"flash_forward", 0.15, 0.80},
+                               {"_fraction", 0.20, 0.87},
+                               {"fp8_fraction", 0.30, 0.76},
+                               {"fp4_fraction", 0.20, 0.70},
+                               {"_efficiency", 0.02, 1.00},
+                               {"_exposed", 0.02, 1.00},
+                               {"elementwise", 0.50, 2.00},
+                               {"elementwise_compiled", 0.30, 2.00},
+                               {"cast_traffic", 0.30, 4.00},
+                               {"score_traffic", 0.30, 1.50},
+                               {"loss_bytes_per_logit", 10, 80},
+                               {"moe_gemm", 0.60, 1.00},
+                               {"mamba_traffic", 0.50, 5.00},
+                               {"moe_traffic", 0.50, 5.00},
+                               {"fsdp_interference", 0.05, 1.00},
+                               {"host_norm", 2, 10},
+                               {"host_layer_s", 2e-5, 2e-3},
+                               {"host_moe_s", 2e-5, 3e-3},
+                               {"host_collective_s", 1e-6, 2e-4},
+                               {"collective_alpha_s", 5e-6, 2e-4},
+                               {"kernel_gap_s", 1e-6, 1e-4}};
+  FitParameter p{.name = set.name + "/" + e.key,
+                 .start = e.value,
+                 .low = e.value / 10,
+                 .high = e.value * 10};
+  for (const Bound& bound : kBounds) {
+    if (!e.key.ends_with(bound.ending)) continue;
+    p.low = bound.low;
+    p.high = bound.high;
+  }
+  return p;
 }
 
 std::vector<double> crowd_weights(const std::vector<TrainingCase>& cases) {

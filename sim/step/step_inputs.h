@@ -49,6 +49,7 @@ struct FrameworkProfile {
   double kernel_gap_s = 4e-6;      ///< Device time per matmul that no launch ahead hides.
   double host_norm = 3.4;          ///< Sharpness of max(device, host) over one layer.
   double host_layer_s = 0;        ///< To issue the forward of one layer.
+  double host_moe_s = 0;           ///< More of it for a layer of experts.
   double host_backward = 2;       ///< Backward's share of that.
   double host_collective_s = 0;   ///< To issue one collective.
   double host_micro_batch_s = 0;  ///< Start of one micro-batch.
@@ -76,6 +77,7 @@ struct FrameworkProfile {
   double rowwise_penalty = 1;     ///< FP8 with row-wise scales, on matmuls.
   double moe_gemm = 0.57;         ///< Grouped matmul's rate over a dense one's.
   double moe_traffic = 1;         ///< Permutation bytes over 8 h top_k per token.
+  double mamba_traffic = 1;        ///< Scan and convolution bytes over 40 per inner channel.
   double collective_alpha_s = 31e-6;
   double straggle_per_doubling = 0.0067;
   double bubble_zb1 = 0.4;
@@ -117,6 +119,8 @@ struct StepLayout {
   double micro_batches = 1;
   /// Layers of the fullest middle, first and last stage; see split_layers().
   double layers_max = 0, layers_first = 0, layers_last = 0;
+  /// What does not divide is laid out by hand, so that ends and middle take equally long.
+  bool balanced = false;
 };
 
 /// The problem's facts, which no layout changes.

@@ -74,8 +74,11 @@ StepTerms evaluate_step(const StepProblem& p, const ShardCost& c, const StepLayo
   const double last = l.layers_last * layer + (l.pp == 1 ? c.embed_s : 0) + head;
   const double middle = l.layers_max * layer;
   const double sum = c.layers * layer + c.embed_s + head;
-  const double fullest = l.pp == 1 ? sum : std::max({first, last, middle});
-  const bool ends = l.pp == 1 || last >= fullest;
+  const bool by_hand = l.balanced && std::fmod(c.layers, l.pp) != 0;
+  const double fullest = l.pp == 1 ? sum
+                         : by_hand ? std::max(sum / l.pp, (c.layers / l.pp) * layer)
+                                   : std::max({first, last, middle});
+  const bool ends = l.pp == 1 || (!by_hand && last >= fullest);
   const double layers = l.pp == 1          ? c.layers
                         : ends             ? l.layers_last
                         : fullest == first ? l.layers_first

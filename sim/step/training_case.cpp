@@ -136,7 +136,7 @@ void read_recompute(const RowReader& r,
   w.attention = flash == "no" || (classic && !contains(flash, "yes")) ? AttentionKernel::kUnfused
                                                                       : AttentionKernel::kFlash;
   w.sequence_parallel =
-      r.text("sp") == "yes" || (r.text("sp").empty() && framework == "megatron_core");
+      r.text("sp") == "yes" || (r.text("sp").empty() && framework.starts_with("megatron_core"));
 }
 
 void read_schedule(const RowReader& r, const std::string& notes, TrainingCase& c) {
@@ -149,6 +149,12 @@ void read_schedule(const RowReader& r, const std::string& notes, TrainingCase& c
   if (contains(notes, "schedule zb-1p")) l.schedule = StepSchedule::kZeroBubble1;
   if (contains(notes, "schedule zb-2p")) l.schedule = StepSchedule::kZeroBubble2;
   if (contains(notes, "schedule zb-v")) l.schedule = StepSchedule::kZeroBubbleV;
+  // NVIDIA's recipes interleave chunks of about four layers.
+  if (r.text("vpp_norm").empty() && c.framework.starts_with("megatron_core")) {
+    l.vpp = std::max(1.0, std::round(layers / (4 * l.pp)));
+    c.inputs_assumed = true;
+  }
+  l.balanced = c.framework.starts_with("megatron_core");
   if (l.pp == 1) l.vpp = 1;
 }
 
@@ -178,7 +184,7 @@ std::string read_layout(const RowReader& r, const std::string& notes, TrainingCa
   l.micro_batches = local / l.shard.micro_batch;
   if (l.micro_batches < 0.999) return "the global batch holds less than one micro-batch per rank";
   const std::string zero(r.text("zero_norm"));
-  l.zero = zero.empty() ? (c.framework == "megatron_core" ? 1 : 0) : zero[0] - '0';
+  l.zero = zero.empty() ? (c.framework.starts_with("megatron_core") ? 1 : 0) : zero[0] - '0';
   read_schedule(r, notes, c);
   split_layers(c.problem.model.num_layers(), l);
   return {};
@@ -218,6 +224,12 @@ TrainingCase training_case(const CsvTable& table, size_t row) {
                  .device = std::string(r.text("gpu_norm")),
                  .model = std::string(r.text("model"))};
   c.framework = framework_profile(r.text("framework"), c.source);
+  // NVIDIA's tables dropped their FSDP column with the releases of 2026, when whole-iteration CUDA
+  // graphs came.
+  if (c.framework == "megatron_core" && r.text("zero_norm").empty() &&
+      contains(r.text("notes"), "raw row:")) {
+    c.framework = "megatron_core_2026";
+  }
   if (table.is_broken(row)) {
     c.skipped = "the row has not as many cells as the header";
     return c;
@@ -235,6 +247,11 @@ TrainingCase training_case(const CsvTable& table, size_t row) {
   c.problem.device = device->facts;
   c.problem.links.devices_per_node = r.positive("gpus_per_node", 8);
   c.problem.links.nic_bandwidth = 1e9 * r.positive("nic_GBps_per_gpu", 25);
+  const std::string notes = lowered(r.text("notes"));
+  // A DGX has eight GPUs of these generations, whatever the row says.
+  if (contains(notes, "dgx-h100") || contains(notes, "dgx-b")) {
+    c.problem.links.devices_per_node = 8;
+  }
   if (device->facts.nvlink_domain <= 8) {
     c.problem.device.nvlink_domain = c.problem.links.devices_per_node;
   }
@@ -244,7 +261,6 @@ TrainingCase training_case(const CsvTable& table, size_t row) {
     return c;
   }
   c.problem.model = *model;
-  const std::string notes = lowered(r.text("notes"));
   c.skipped = read_layout(r, notes, c);
   if (!c.skipped.empty()) return c;
   read_precision(r, notes, c.problem.work);
