@@ -8,8 +8,8 @@
 
 namespace meshwright {
 
-/// The text of models/<folder>/<name>.json, or nothing. `folder` is "fits",
-/// "hardware", "llm" or "workloads".
+/// The text of models/<folder>/<name>.json, or nothing. `folder` is "fits", "hardware", "llm",
+/// "published" or "workloads".
 [[nodiscard]] std::optional<std::string_view> builtin_document(std::string_view folder,
                                                                std::string_view name);
 

@@ -1,10 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/validate/families.h"
 
+#include "sim/validate/training_family.h"
+
 namespace meshwright {
 
 const std::vector<ValidationFamily>& validation_families() {
-  static const std::vector<ValidationFamily> kFamilies{};
+  static const std::vector<ValidationFamily> kFamilies{
+      {"training",
+       {"id", "source", "model", "gpu_norm", "num_gpus", "global_batch", "measured_step_s"},
+       predict_training_rows},
+  };
   return kFamilies;
 }
 

@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/step/training_case.h"
+
+#include <algorithm>
+#include <cctype>
+#include <cmath>
+
+#include "sim/step/published_models.h"
+
+namespace meshwright {
+namespace {
+
+std::string lowered(std::string_view text) {
+  std::string s(text);
+  std::transform(s.begin(), s.end(), s.begin(), [](unsigned char c) {
+    return static_cast<char>(std::tolower(c));
+  });
+  return s;
+}
+
+bool contains(std::string_view text, std::string_view part) {
+  return text.find(part) != std::string_view::npos;
+}
+
+/// "deepseekv3 (L=4)": the number after "L=".
+std::optional<double> layers_in_name(std::string_view name) {
+  const size_t at = name.find("L=");
+  if (at == std::string_view::npos) return std::nullopt;
+  double n = 0;
+  for (size_t i = at + 2; i < name.size() && std::isdigit(static_cast<unsigned char>(name[i])) != 0;
+       ++i) {
+    n = 10 * n + (name[i] - '0');
+  }
+  return n > 0 ? std::optional(n) : std::nullopt;
+}
+
+/// Keeps `layers` of the model, dense ones first; nothing where it has no more.
+void truncate_layers(ModelShape& model, double layers) {
+  double left = layers;
+  for (int i = 0; i < model.num_kinds; ++i) {
+    BlockShape& b = model.kinds[static_cast<size_t>(i)];
+    b.count = i + 1 == model.num_kinds ? left : std::min(b.count, left);
+    left -= b.count;
+  }
+}
+
+class RowReader {
+ public:
+  RowReader(const CsvTable& table, size_t row) : t_(table), row_(row) {}
+
+  [[nodiscard]] std::string_view text(const char* name) const { return t_.cell(row_, name); }
+  [[nodiscard]] std::optional<double> number(const char* name) const {
+    return t_.number(row_, name);
+  }
+  [[nodiscard]] double positive(const char* name, double fallback) const {
+    const std::optional<double> x = number(name);
+    return x && *x > 0 ? *x : fallback;
+  }
+
+ private:
+  const CsvTable& t_;
+  size_t row_;
+};
+
+/// The sizes in the row; where they are missing, the published model of that name.
+std::optional<ModelShape> model_of(const RowReader& r) {
+  const std::string_view name = r.text("model");
+  const std::optional<ModelShape> known = published_model(name);
+  const double hidden = r.positive("hidden", 0);
+  double layers = r.positive("layers", 0);
+  const bool gated = r.text("gated_mlp") == "1";
+  if (hidden > 0 && layers == 0 && r.positive("params_b", 0) > 0) {
+    layers = std::round(r.positive("params_b", 0) * 1e9 / (12 * hidden * hidden));
+  }
+  const bool experts =
+      r.positive("ep", 1) > 1 ||
+      (known && known->num_kinds > 0 &&
+       known->kinds[static_cast<size_t>(known->num_kinds - 1)].ffn.num_experts > 0);
+  if (known && (hidden == 0 || layers == 0 || (experts && r.positive("ffn_hidden", 0) == 0))) {
+    ModelShape model = *known;
+    if (const std::optional<double> l = layers_in_name(name)) {
+      truncate_layers(model, *l);
+      model.mtp_layers = 0;
+    }
+    if (contains(lowered(name), "w/o mtp")) model.mtp_layers = 0;
+    return model;
+  }
+  if (hidden == 0 || layers == 0) return std::nullopt;
+  const double heads = r.positive("heads", std::max(1.0, std::round(hidden / 128)));
+  const double head_dim = hidden / heads;
+  ModelShape model{.hidden = hidden,
+                   .vocab = r.positive("vocab", known ? known->vocab : 51200),
+                   .position_rows = gated ? 0 : r.positive("seq_len", 2048),
+                   .tied_embeddings = r.text("tied_embed") != "0",
+                   .gated_ffn = gated,
+                   .bias = !gated,
+                   .dropout = gated ? 0 : 0.1};
+  model.add({.count = layers,
+             .attention = {.num_heads = heads,
+                           .num_kv_heads = r.positive("kv_heads", heads),
+                           .head_dim = head_dim,
+                           .v_head_dim = head_dim},
+             .ffn = {.width = r.positive("ffn_hidden", (gated ? 8.0 / 3 : 4.0) * hidden)}});
+  return model;
+}
+
+void read_precision(const RowReader& r, const std::string& notes, StepWorkload& w) {
+  const std::string text = lowered(r.text("precision"));
+  if (contains(text, "fp4")) {
+    w.precision = GemmPrecision::kFp4;
+  } else if (contains(text, "rowwise")) {
+    w.precision = GemmPrecision::kFp8Rowwise;
+  } else if (contains(text, "fp8") || contains(text, "float8")) {
+    w.precision = GemmPrecision::kFp8;
+  }
+  w.compiled = contains(notes, "compile") || contains(text, "float8");
+  w.async_tp = contains(notes, "asynctp") || contains(notes, "async tp");
+}
+
+void read_recompute(const RowReader& r,
+                    const std::string& notes,
+                    const std::string& framework,
+                    TrainingCase& c) {
+  StepWorkload& w = c.problem.work;
+  const std::string text = lowered(r.text("recompute"));
+  if (text.empty()) c.inputs_assumed = true;
+  if (text == "full") w.recompute = RecomputeKind::kFull;
+  if (text == "selective") {
+    w.recompute = framework == "torchtitan"
+                      ? (contains(notes, "selective layer") ? RecomputeKind::kHalfLayers
+                                                            : RecomputeKind::kOps)
+                      : RecomputeKind::kCore;
+  }
+  const std::string flash = lowered(r.text("flash_attn"));
+  const bool classic = framework == "megatron_classic" || framework == "megatron_deepspeed";
+  w.attention = flash == "no" || (classic && !contains(flash, "yes")) ? AttentionKernel::kUnfused
+                                                                      : AttentionKernel::kFlash;
+  w.sequence_parallel =
+      r.text("sp") == "yes" || (r.text("sp").empty() && framework.starts_with("megatron_core"));
+}
+
+void read_schedule(const RowReader& r, const std::string& notes, TrainingCase& c) {
+  StepLayout& l = c.layout;
+  const double layers = c.problem.model.num_layers();
+  const std::string vpp = lowered(r.text("vpp_norm"));
+  l.vpp = r.positive("vpp_norm", 1);
+  if (vpp == "max") l.vpp = std::max(1.0, std::floor((layers + 2) / l.pp));
+  if (r.text("vpp_norm").empty() && contains(notes, "interleaved 1f1b")) l.vpp = 2;
+  if (contains(notes, "schedule zb-1p")) l.schedule = StepSchedule::kZeroBubble1;
+  if (contains(notes, "schedule zb-2p")) l.schedule = StepSchedule::kZeroBubble2;
+  if (contains(notes, "schedule zb-v")) l.schedule = StepSchedule::kZeroBubbleV;
+  // NVIDIA's recipes interleave chunks of about four layers.
+  if (r.text("vpp_norm").empty() && c.framework.starts_with("megatron_core")) {
+    l.vpp = std::max(1.0, std::round(layers / (4 * l.pp)));
+    c.inputs_assumed = true;
+  }
+  l.balanced = c.framework.starts_with("megatron_core");
+  if (l.pp == 1) l.vpp = 1;
+}
+
+/// Nothing when the layout is complete and consistent, else the reason.
+std::string read_layout(const RowReader& r, const std::string& notes, TrainingCase& c) {
+  StepLayout& l = c.layout;
+  StepWorkload& w = c.problem.work;
+  const std::optional<double> gpus = r.number("num_gpus");
+  if (!gpus) return "no number of GPUs";
+  l.shard.tp = r.positive("tp", 1);
+  l.pp = r.positive("pp", 1);
+  l.shard.cp = r.positive("cp", 1);
+  l.shard.ep = r.positive("ep", 1);
+  l.dp = r.positive("dp", *gpus / (l.shard.tp * l.pp * l.shard.cp));
+  if (l.dp < 1) return "the layout needs more GPUs than the row has";
+  if (std::abs(l.shard.tp * l.pp * l.shard.cp * l.dp - *gpus) > 0.5) {
+    return "tp x pp x cp x dp is not the number of GPUs";
+  }
+  w.global_batch = r.positive("global_batch", 0);
+  if (w.global_batch == 0) return "no global batch";
+  w.seq = r.positive("seq_len", 0);
+  if (w.seq == 0) return "no sequence length";
+  const double local = w.global_batch / l.dp;
+  // torchtitan splits the local batch into one micro-batch per stage.
+  l.shard.micro_batch =
+      r.positive("micro_batch", c.framework == "torchtitan" ? std::max(1.0, local / l.pp) : 1);
+  l.micro_batches = local / l.shard.micro_batch;
+  if (l.micro_batches < 0.999) return "the global batch holds less than one micro-batch per rank";
+  const std::string zero(r.text("zero_norm"));
+  l.zero = zero.empty() ? (c.framework.starts_with("megatron_core") ? 1 : 0) : zero[0] - '0';
+  read_schedule(r, notes, c);
+  split_layers(c.problem.model.num_layers(), l);
+  return {};
+}
+
+std::optional<double> measured_step(const RowReader& r, const StepWorkload& w) {
+  if (const auto s = r.number("measured_step_s"); s && *s > 0) return s;
+  const double gpus = r.positive("num_gpus", 0);
+  if (const auto rate = r.number("tokens_per_s_per_gpu"); rate && *rate > 0 && gpus > 0) {
+    return w.global_batch * w.seq / (*rate * gpus);
+  }
+  if (const auto s = r.number("derived_step_s"); s && *s > 0) return s;
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::string framework_profile(std::string_view framework, std::string_view source) {
+  const std::string f = lowered(framework);
+  const std::string s = lowered(source);
+  if (contains(f, "megatron-deepspeed")) return "megatron_deepspeed";
+  if (contains(f, "deepspeed")) return "deepspeed";
+  if (contains(f, "composer") || contains(f, "foundry") || contains(s, "foundry"))
+    return "composer";
+  if (contains(f, "megatron-core") || contains(f, "nemo") || contains(f, "bridge") ||
+      contains(f, "megascale")) {
+    return "megatron_core";
+  }
+  if (contains(f, "megatron")) return "megatron_classic";
+  return "torchtitan";
+}
+
+TrainingCase training_case(const CsvTable& table, size_t row) {
+  const RowReader r(table, row);
+  TrainingCase c{.id = std::string(r.text("id")),
+                 .source = std::string(r.text("source")),
+                 .device = std::string(r.text("gpu_norm")),
+                 .model = std::string(r.text("model"))};
+  c.framework = framework_profile(r.text("framework"), c.source);
+  // NVIDIA's tables dropped their FSDP column with the releases of 2026, when whole-iteration CUDA
+  // graphs came.
+  if (c.framework == "megatron_core" && r.text("zero_norm").empty() &&
+      contains(r.text("notes"), "raw row:")) {
+    c.framework = "megatron_core_2026";
+  }
+  if (table.is_broken(row)) {
+    c.skipped = "the row has not as many cells as the header";
+    return c;
+  }
+  if (r.text("exclude") == "yes") {
+    c.skipped = "excluded: its own figures disagree";
+    return c;
+  }
+  const Result<PublishedDevice> device = published_device(c.device);
+  if (!device) {
+    c.skipped = "unknown device";
+    return c;
+  }
+  c.device_class = device->device_class;
+  c.problem.device = device->facts;
+  c.problem.links.devices_per_node = r.positive("gpus_per_node", 8);
+  c.problem.links.nic_bandwidth = 1e9 * r.positive("nic_GBps_per_gpu", 25);
+  const std::string notes = lowered(r.text("notes"));
+  // A DGX has eight GPUs of these generations, whatever the row says.
+  if (contains(notes, "dgx-h100") || contains(notes, "dgx-b")) {
+    c.problem.links.devices_per_node = 8;
+  }
+  if (device->facts.nvlink_domain <= 8) {
+    c.problem.device.nvlink_domain = c.problem.links.devices_per_node;
+  }
+  const std::optional<ModelShape> model = model_of(r);
+  if (!model) {
+    c.skipped = "unknown model without architecture columns";
+    return c;
+  }
+  c.problem.model = *model;
+  c.skipped = read_layout(r, notes, c);
+  if (!c.skipped.empty()) return c;
+  read_precision(r, notes, c.problem.work);
+  read_recompute(r, notes, c.framework, c);
+  const std::string name = lowered(c.model);
+  c.problem.work.lora = contains(name, "lora");
+  c.problem.work.offload = r.text("offload") == "yes";
+  c.measured_s = measured_step(r, c.problem.work);
+  if (!c.measured_s) c.skipped = "no measured time";
+  c.rank_group = c.source + "|" + c.model + "|" + c.device + "|" + std::string(r.text("num_gpus")) +
+                 "|" + std::string(r.text("global_batch")) + "|" + std::string(r.text("seq_len")) +
+                 "|" + std::string(r.text("precision"));
+  return c;
+}
+
+StepTerms predict_case(const TrainingCase& c, const StepConstants& constants) {
+  StepProblem problem = c.problem;
+  constants.apply(c.framework, c.device_class, problem.device, problem.framework);
+  const ShardCost cost = price_shard(problem, c.layout.shard);
+  return evaluate_step(problem, cost, c.layout);
+}
+
+}  // namespace meshwright

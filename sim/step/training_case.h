@@ -1,0 +1,37 @@
+// TrainingCase: one published training step as inputs of the step model, from its own columns.
+//
+// Reads: a row of a table of measured steps. Feeds: validate (prediction) and the fit of the
+// constants. What a row leaves out is filled by its framework's default, and the case says that its
+// inputs are not all known.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "sim/step/step_constants.h"
+#include "sim/step/step_time.h"
+#include "sim/validate/csv_table.h"
+
+namespace meshwright {
+
+struct TrainingCase {
+  std::string id, source, device, device_class, model;
+  std::string framework;   ///< Profile, as the sets of constants name it.
+  std::string rank_group;  ///< Rows of one model, cluster and batch.
+  std::string skipped;     ///< Why the model cannot be asked; empty when it can.
+  StepProblem problem;     ///< Without fitted constants.
+  StepLayout layout;
+  std::optional<double> measured_s;
+  bool inputs_assumed = false;  ///< Recompute or attention kernel not given.
+};
+
+/// Of a file with the columns of the training tables.
+[[nodiscard]] TrainingCase training_case(const CsvTable& table, size_t row);
+
+/// `c.skipped` must be empty.
+[[nodiscard]] StepTerms predict_case(const TrainingCase& c, const StepConstants& constants);
+
+/// The profile that prices a framework: "Megatron-LM 2021" -> "megatron_classic".
+[[nodiscard]] std::string framework_profile(std::string_view framework, std::string_view source);
+
+}  // namespace meshwright
