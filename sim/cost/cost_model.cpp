@@ -49,7 +49,9 @@ GroupShape group_shape(const Mesh& mesh, const ClusterSpec& cluster, GroupKind k
 }
 
 CostModel::CostModel(const ClusterSpec& cluster, std::shared_ptr<const Calibration> calibration)
-    : cluster_(cluster), calibration_(cluster.is_local() ? std::move(calibration) : nullptr) {}
+    : cluster_(cluster),
+      calibration_(cluster.is_local() ? std::move(calibration) : nullptr),
+      stack_(meshwright::step_stack(cluster, kDefaultFramework)) {}
 
 FlopPerSecond CostModel::peak(Precision precision) const {
   if (calibration_) {
@@ -178,9 +180,19 @@ Seconds CostModel::host_per_action() const {
   return calibration_ ? Seconds{calibration_->host_per_action_s} : cluster_.device.launch;
 }
 
+Seconds CostModel::host_per_micro_batch() const {
+  return stack_ ? Seconds{stack_->framework.host_micro_batch_s}
+                : cluster_.device.host_per_micro_batch;
+}
+
 std::string CostModel::provenance() const {
   if (calibration_)
     return fmt::format("calibration {} of {}", calibration_->id, calibration_->date);
+  if (stack_) {
+    return fmt::format("data sheet of {}, {} as fitted on published runs",
+                       cluster_.device.name,
+                       kDefaultFramework);
+  }
   return fmt::format("data sheet of {}, fitted efficiencies", cluster_.device.name);
 }
 

@@ -4,13 +4,14 @@
 // where it comes from: `fitted` (published measurements, in models/hardware), or `measured` (this
 // machine's calibration).
 //
-// Data sheet: a matmul takes max(tiles, bytes), where ceil(M/tm) ceil(N/tn) tiles are dealt to the
-// compute units in waves, at a fitted fraction of peak; attention and elementwise operators run at
-// a fraction of peak and of memory bandwidth; a ring collective takes base + steps * alpha + its
-// share of bytes / bandwidth. Host time to issue a layer hides behind the device, and shows where
-// it is longer. Calibration: matmul rate by inverse-distance weighting over the measured shapes in
-// log space, the rest by its own measured line. Host time adds, since a CPU rank issues and
-// computes on one core.
+// GPU clusters: blocks are priced by the step model (sim/step), whose constants were fitted on
+// published training steps. A device that it does not know: a matmul takes max(tiles, bytes), where
+// ceil(M/tm) ceil(N/tn) tiles are dealt to the compute units in waves, at a fitted fraction of
+// peak; attention and elementwise operators run at a fraction of peak and of memory bandwidth; a
+// ring collective takes base + steps * alpha + its share of bytes / bandwidth. Host time to issue a
+// layer hides behind the device, and shows where it is longer. Calibration: matmul rate by
+// inverse-distance weighting over the measured shapes in log space, the rest by its own measured
+// line. Host time adds, since a CPU rank issues and computes on one core.
 //
 // Ignored: overlap slowing compute down, congestion between groups, protocol switches of small
 // messages.
@@ -24,6 +25,7 @@
 #include "sim/mesh/mesh.h"
 #include "sim/plan/plan.h"
 #include "sim/spec/calibration.h"
+#include "sim/step/plan_problem.h"
 
 namespace meshwright {
 
@@ -67,8 +69,13 @@ class CostModel {
   /// AdamW over `parameters` of this rank.
   [[nodiscard]] Seconds optimizer_time(double parameters, Precision precision) const;
   [[nodiscard]] Seconds host_per_action() const;
+  [[nodiscard]] Seconds host_per_micro_batch() const;
   /// Filling `bytes` with zero.
   [[nodiscard]] Seconds zeroing_time(Bytes bytes) const;
+
+  /// What prices the blocks of a GPU plan in place of list_time(): the step model's constants for
+  /// this device, or nothing (CPU ranks, unknown devices).
+  [[nodiscard]] const std::optional<StepStack>& step_stack() const { return stack_; }
 
   [[nodiscard]] bool calibrated() const { return calibration_ != nullptr; }
   /// "calibration 0123... of DATE" or "data sheet of DEVICE".
@@ -89,6 +96,7 @@ class CostModel {
 
   ClusterSpec cluster_;
   std::shared_ptr<const Calibration> calibration_;
+  std::optional<StepStack> stack_;
 };
 
 }  // namespace meshwright

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "sim/step/shard_cost.h"
+
 namespace meshwright {
 namespace {
 
@@ -28,6 +30,57 @@ GroupShape neighbour_shape(const Mesh& mesh, const ClusterSpec& cluster) {
   return {.num_ranks = 2, .ranks_per_node = distance < cluster.devices_per_node ? 2 : 1};
 }
 
+/// Of a head, two of three matmuls are backward's; of an embedding, half the traffic.
+constexpr double kHeadForwardShare = 1.0 / 3;
+constexpr double kEmbeddingForwardShare = 0.5;
+
+void split_in_two(BlockCosts& c, double seconds, double forward_share) {
+  c.forward.compute = Seconds{seconds * forward_share};
+  c.backward.compute = Seconds{seconds * (1 - forward_share)};
+  c.backward_input.compute = c.backward.compute / 2.0;
+  c.backward_weight.compute = c.backward.compute / 2.0;
+}
+
+/// The blocks' prices from the step model: a layer is the mean layer of the model.
+void price_by_step_model(const StepStack& stack, const Plan& plan, ShardCosts& costs) {
+  const ShardCost shard = price_shard(step_problem(stack, plan), shard_layout(plan.layout()));
+  const BlockCost& b = shard.block;
+  BlockCosts layer;
+  layer.forward.compute = Seconds{b.forward_s};
+  layer.recompute.compute = Seconds{b.recompute_s};
+  layer.backward.compute = Seconds{b.backward_s};
+  layer.backward_input.compute = Seconds{b.backward_s - b.weight_grad_s};
+  layer.backward_weight.compute = Seconds{b.weight_grad_s};
+  // Exposed collectives: forward's own, its repetition under recompute, and the rest backward's.
+  const double repeated = b.forward_s > 0 ? b.recompute_s / b.forward_s : 0;
+  const double again = plan.layout().recompute == Recompute::kFull ? repeated : 0;
+  const double others = b.cp_s + b.ep_s;
+  const double forward_comm = b.tp_forward_s + others / (3 + again);
+  layer.forward.comm = Seconds{forward_comm};
+  layer.recompute.comm = Seconds{forward_comm * again};
+  layer.backward.comm = Seconds{b.tp_s + others - forward_comm * (1 + again)};
+  layer.backward_input.comm = layer.backward.comm;
+  // Host time that shows, in proportion to the device's.
+  const double device = b.device_s();
+  const auto host = [&](ListCost& c) {
+    if (device > 0) c.host = Seconds{b.host_s * (c.compute + c.comm).v / device};
+  };
+  for (ListCost* c : {&layer.forward,
+                      &layer.recompute,
+                      &layer.backward,
+                      &layer.backward_input,
+                      &layer.backward_weight}) {
+    host(*c);
+  }
+  costs.blocks[static_cast<int>(BlockKind::kDecoder)] = layer;
+  costs.blocks[static_cast<int>(BlockKind::kMoeDecoder)] = layer;
+  split_in_two(
+      costs.blocks[static_cast<int>(BlockKind::kEmbedding)], shard.embed_s, kEmbeddingForwardShare);
+  split_in_two(costs.blocks[static_cast<int>(BlockKind::kHead)],
+               shard.head_s + shard.mtp_s,
+               kHeadForwardShare);
+}
+
 }  // namespace
 
 std::shared_ptr<const ShardCosts> StageCostCache::shard(const Plan& plan, const CostModel& cost) {
@@ -38,6 +91,10 @@ std::shared_ptr<const ShardCosts> StageCostCache::shard(const Plan& plan, const 
   auto costs = std::make_shared<ShardCosts>();
   costs->graph = build_model_graph(plan, 0);
   costs->footprints = footprints(costs->graph);
+  if (cost.step_stack() && l.precision == Precision::kBf16) {
+    price_by_step_model(*cost.step_stack(), plan, *costs);
+    return slot = std::move(costs);
+  }
   const GroupShape tp = group_shape(Mesh(l), plan.cluster(), GroupKind::kTp);
   for (int kind = 0; kind < kNumBlockKinds; ++kind) {
     const BlockGraph& b = costs->graph.blocks[kind];
@@ -123,7 +180,7 @@ ListCost StageCosts::blocks(const Action& a) const {
   if (embedding) sum = sum + of(BlockKind::kEmbedding).of(a.kind);
   if (head) sum = sum + of(BlockKind::kHead).of(a.kind);
   sum.host += cost_.host_per_action();
-  if (a.kind == ActionKind::kForward) sum.host += plan_.cluster().device.host_per_micro_batch;
+  if (a.kind == ActionKind::kForward) sum.host += cost_.host_per_micro_batch();
   return sum;
 }
 

@@ -1,0 +1,35 @@
+// A plan in the terms of the closed-form step model.
+//
+// Reads: a Problem and a Layout. Feeds: the cost model, which prices the blocks of GPU plans with
+// it, so that the planner's figures are those that `validate` holds against published runs.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "sim/plan/plan.h"
+#include "sim/step/step_inputs.h"
+
+namespace meshwright {
+
+/// What the step model knows of a cluster under one framework.
+struct StepStack {
+  DeviceFacts device;
+  LinkFacts links;
+  FrameworkProfile framework;
+};
+
+/// The framework whose fitted constants price a plan when nothing else is said.
+inline constexpr const char* kDefaultFramework = "Megatron-Core";
+
+/// Nothing for CPU ranks, and for a device whose class has no fitted constants. Figures that the
+/// cluster's own document gives (peak, bandwidths, memory) replace the published ones.
+[[nodiscard]] std::optional<StepStack> step_stack(const ClusterSpec& cluster,
+                                                  const std::string& framework);
+
+[[nodiscard]] StepProblem step_problem(const StepStack& stack, const Plan& plan);
+
+/// The part of the layout that fixes a block's cost.
+[[nodiscard]] ShardLayout shard_layout(const Layout& layout);
+
+}  // namespace meshwright
