@@ -9,6 +9,7 @@
 #include "sim/report/report_json.h"
 #include "sim/report/traffic.h"
 #include "sim/simulator/simulate.h"
+#include "sim/spec/logical_tensors.h"
 
 namespace meshwright::cli {
 namespace {
@@ -18,6 +19,48 @@ struct ExplainOptions {
   bool force = false;
   std::string rank = "0";
 };
+
+Json ledger_json(const ModelSpec& model) {
+  Json list = Json::array();
+  for (const LedgerEntry& e : parameter_ledger(model)) {
+    list.push_back({{"part", e.part},
+                    {"attention", e.attention},
+                    {"feed_forward", e.feed_forward},
+                    {"experts", e.experts},
+                    {"norms", e.norms},
+                    {"other", e.other},
+                    {"total", e.total()}});
+  }
+  return list;
+}
+
+bool same_parts(const LedgerEntry& a, const LedgerEntry& b) {
+  return a.attention == b.attention && a.feed_forward == b.feed_forward && a.experts == b.experts &&
+         a.norms == b.norms && a.other == b.other;
+}
+
+/// One line per run of equal layers.
+void print_ledger(const ModelSpec& model) {
+  const std::vector<LedgerEntry> ledger = parameter_ledger(model);
+  fmt::print("\nparameters: {} in all, {} per token\n",
+             parameter_count(model),
+             active_parameter_count(model));
+  for (size_t i = 0; i < ledger.size();) {
+    size_t end = i + 1;
+    while (end < ledger.size() && same_parts(ledger[i], ledger[end])) ++end;
+    const LedgerEntry& e = ledger[i];
+    fmt::print(
+        "  {:<24} {:>15} each: attention {}, feed-forward {}, experts {}, norms {}, other {}\n",
+        end == i + 1 ? e.part : e.part + " to " + ledger[end - 1].part,
+        e.total(),
+        e.attention,
+        e.feed_forward,
+        e.experts,
+        e.norms,
+        e.other);
+    i = end;
+  }
+}
 
 Result<int> run_explain(const ExplainOptions& o, bool json, const Environment& env) {
   MW_ASSIGN_OR_RETURN(const PlanFile file, read_plan_file(o.plan));
@@ -45,6 +88,7 @@ Result<int> run_explain(const ExplainOptions& o, bool json, const Environment& e
     document["rank"] = rank;
     document["capacity_bytes"] = plan.cluster().capacity().v;
     document["priced_by"] = cost.provenance();
+    document["parameters"] = ledger_json(plan.model());
     document["traffic"] = Json::array();
     for (const AxisTraffic& t : traffic) {
       document["traffic"].push_back({{"axis", t.axis},
@@ -72,6 +116,7 @@ Result<int> run_explain(const ExplainOptions& o, bool json, const Environment& e
   fmt::print("\ntime of one step (priced by {}):\n{}", cost.provenance(), terms_text(report));
   fmt::print("\nmemory of this rank at its peak:\n{}",
              memory_text(report, plan.cluster().capacity()));
+  print_ledger(plan.model());
   if (!traffic.empty()) fmt::print("\ntraffic of this rank per step:\n");
   for (const AxisTraffic& t : traffic) {
     fmt::print("  {:<3} {:>6} operations, {:>11} over {} ranks, {}\n",

@@ -39,7 +39,7 @@ Json to_json(const Problem& p, const PlannerResult& result, const CostModel& cos
                {"model",
                 {{"name", p.model.name},
                  {"parameters", parameter_count(p.model)},
-                 {"active_parameters", parameter_count(p.model)}}},
+                 {"active_parameters", active_parameter_count(p.model)}}},
                {"cluster", {{"name", p.cluster.name}, {"devices", p.cluster.num_devices}}},
                {"workload",
                 {{"name", p.workload.name},

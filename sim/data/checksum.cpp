@@ -5,7 +5,7 @@
 #include <bit>
 #include <cstring>
 
-#include "sim/data/unaligned.h"
+#include "sim/core/unaligned.h"
 
 namespace meshwright {
 namespace {

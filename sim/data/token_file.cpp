@@ -15,7 +15,7 @@
 
 #include "sim/data/checksum.h"
 #include "sim/data/token_format.h"
-#include "sim/data/unaligned.h"
+#include "sim/core/unaligned.h"
 
 namespace meshwright {
 namespace {

@@ -13,8 +13,8 @@
 namespace meshwright {
 namespace {
 
-/// Actions that the event simulation may spend on re-ranking: about half a second.
-constexpr double kActionBudget = 1.5e6;
+/// Actions that the event simulation may spend on re-ranking: about a tenth of a second.
+constexpr double kActionBudget = 0.5e6;
 /// Plans of each size that are simulated in any case.
 constexpr size_t kAlwaysSimulated = 2;
 
@@ -33,9 +33,11 @@ std::string rule_group(const Error& e) {
 
 class Rejections {
  public:
-  void add(const std::string& rule, const Layout& layout, const std::string& message) {
+  /// `message` is asked for the first layout of a rule alone.
+  template <class Message>
+  void add(const std::string& rule, const Layout& layout, Message&& message) {
     auto [it, inserted] = index_.try_emplace(rule, list_.size());
-    if (inserted) list_.push_back({rule, 0, summary(layout) + ": " + message});
+    if (inserted) list_.push_back({rule, 0, summary(layout) + ": " + message()});
     ++list_[it->second].count;
   }
   std::vector<Rejection> sorted() && {
@@ -98,20 +100,27 @@ PlannerResult plan_layouts(const std::shared_ptr<const Problem>& problem,
     ValidationOutcome outcome = validate(problem, layout);
     if (!outcome.plan) {
       const Error& e = outcome.violations.front();
-      rejections.add(rule_group(e), layout, to_string(e));
+      rejections.add(rule_group(e), layout, [&] { return to_string(e); });
       continue;
     }
     if (const auto refusal =
             problem->cluster.is_local() ? executor_refuses(*outcome.plan) : std::nullopt) {
-      rejections.add(rule_group(*refusal), layout, to_string(*refusal));
+      rejections.add(rule_group(*refusal), layout, [&] { return to_string(*refusal); });
+      continue;
+    }
+    const auto too_big = [&](const auto& peak) {
+      rejections.add("memory: peak must not exceed the capacity of a device", layout, [&] {
+        return fmt::format("needs {}, a device has {}", show(peak()), show(capacity));
+      });
+    };
+    // Parameters and optimizer state alone may be too much: no need to walk the step then.
+    if (resident_floor(*outcome.plan, cache) > capacity) {
+      too_big([&] { return estimate(*outcome.plan, cost, cache).peak_memory; });
       continue;
     }
     const QuickEstimate quick = estimate(*outcome.plan, cost, cache);
     if (quick.peak_memory > capacity) {
-      rejections.add(
-          "memory: peak must not exceed the capacity of a device",
-          layout,
-          fmt::format("needs {}, a device has {}", show(quick.peak_memory), show(capacity)));
+      too_big([&] { return quick.peak_memory; });
       continue;
     }
     feasible.push_back({*std::move(outcome.plan), quick});

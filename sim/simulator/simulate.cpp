@@ -234,4 +234,13 @@ QuickEstimate estimate(const Plan& plan, const CostModel& cost, StageCostCache& 
   return {Seconds{time}, quick_peak_memory(plan, costs)};
 }
 
+Bytes resident_floor(const Plan& plan, StageCostCache& cache) {
+  Bytes floor;
+  const auto placements = cache.placements(plan);
+  for (const RankPlacement& placement : *placements) {
+    floor = std::max(floor, resident_memory(plan, placement).peak);
+  }
+  return floor;
+}
+
 }  // namespace meshwright

@@ -47,4 +47,7 @@ struct QuickEstimate {
                                      const CostModel& cost,
                                      StageCostCache& cache);
 
+/// What the fullest rank holds before its first activation: no step of the plan needs less.
+[[nodiscard]] Bytes resident_floor(const Plan& plan, StageCostCache& cache);
+
 }  // namespace meshwright

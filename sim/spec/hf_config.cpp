@@ -11,6 +11,7 @@
 #include "sim/core/json_reader.h"
 #include "sim/spec/builtin_documents.h"
 #include "sim/spec/model_spec.h"
+#include "sim/spec/safetensors_header.h"
 
 namespace meshwright {
 namespace {
@@ -295,7 +296,11 @@ Result<ModelSpec> load_model(const std::string& name_or_path) {
       std::filesystem::is_directory(path, ec) ? path.filename().string() : path.stem().string();
   if (name.empty() || name == "config")
     name = std::filesystem::absolute(file, ec).parent_path().filename().string();
-  return parse_hf_config(text, file.string(), name);
+  MW_ASSIGN_OR_RETURN(ModelSpec model, parse_hf_config(text, file.string(), name));
+  if (std::filesystem::is_directory(path, ec) && has_safetensors(path.string())) {
+    MW_RETURN_IF_ERROR(check_safetensors(path.string(), model));
+  }
+  return model;
 }
 
 std::vector<std::string> builtin_models() { return builtin_names("llm"); }
