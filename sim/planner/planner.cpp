@@ -4,8 +4,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cctype>
 #include <chrono>
+#include <thread>
 
 #include "sim/core/text.h"
 #include "sim/plan/executor_support.h"
@@ -79,6 +81,66 @@ double action_count(const Plan& plan) {
          4.0 * static_cast<double>(plan.model().num_layers);
 }
 
+/// What became of one layout. Nothing but the first example of a rule needs its message, so that is
+/// left to the one who reports it.
+struct Judged {
+  std::optional<Plan> plan;
+  std::optional<Error> broken;
+  std::optional<QuickEstimate> quick;  ///< Nothing where the states alone are too big.
+};
+
+Judged judge(const std::shared_ptr<const Problem>& problem,
+             const Layout& layout,
+             const CostModel& cost,
+             StageCostCache& cache) {
+  Judged j;
+  ValidationOutcome outcome = validate(problem, layout);
+  if (!outcome.plan) {
+    j.broken = std::move(outcome.violations.front());
+    return j;
+  }
+  j.plan = std::move(outcome.plan);
+  if (problem->cluster.is_local()) j.broken = executor_refuses(*j.plan);
+  if (j.broken || resident_floor(*j.plan, cache) > problem->cluster.capacity()) return j;
+  j.quick = estimate(*j.plan, cost, cache);
+  return j;
+}
+
+/// Judges every layout; each thread has a cache of its own, and results stand in the layouts'
+/// order, so that they do not depend on the number of threads. Only this thread calls `options`.
+std::vector<Judged> judge_all(const std::shared_ptr<const Problem>& problem,
+                              const std::vector<Layout>& layouts,
+                              const CostModel& cost,
+                              const PlannerOptions& options) {
+  constexpr size_t kBatch = 32;
+  std::vector<Judged> judged(layouts.size());
+  std::atomic<size_t> next{0};
+  std::atomic<bool> stop{false};
+  const auto work = [&](bool reports) {
+    StageCostCache cache;
+    while (!stop) {
+      const size_t begin = next.fetch_add(kBatch);
+      if (begin >= layouts.size()) return;
+      if (reports && options.progress) {
+        options.progress(static_cast<int64_t>(begin), static_cast<int64_t>(layouts.size()));
+      }
+      if (reports && options.cancelled && options.cancelled()) stop = true;
+      for (size_t i = begin; i < std::min(begin + kBatch, layouts.size()); ++i) {
+        judged[i] = judge(problem, layouts[i], cost, cache);
+      }
+    }
+  };
+  const size_t batches = (layouts.size() + kBatch - 1) / kBatch;
+  const size_t cores = options.threads > 0 ? static_cast<size_t>(options.threads)
+                                           : std::max(1u, std::thread::hardware_concurrency());
+  std::vector<std::thread> helpers;
+  for (size_t t = 1; t < std::min(cores, batches); ++t) helpers.emplace_back(work, false);
+  work(true);
+  for (std::thread& t : helpers) t.join();
+  if (stop) judged.resize(std::min(next.load(), layouts.size()));
+  return judged;
+}
+
 }  // namespace
 
 PlannerResult plan_layouts(const std::shared_ptr<const Problem>& problem,
@@ -92,38 +154,21 @@ PlannerResult plan_layouts(const std::shared_ptr<const Problem>& problem,
   const std::vector<Layout> layouts = enumerate_layouts(*problem, options.pins);
   const auto total = static_cast<int64_t>(layouts.size());
   const Bytes capacity = problem->cluster.capacity();
-  for (const Layout& layout : layouts) {
-    constexpr int64_t kProgressEvery = 256;
-    if (options.progress && result.examined % kProgressEvery == 0)
-      options.progress(result.examined, total);
+  std::vector<Judged> judged = judge_all(problem, layouts, cost, options);
+  for (size_t i = 0; i < judged.size(); ++i) {
+    Judged& j = judged[i];
     ++result.examined;
-    ValidationOutcome outcome = validate(problem, layout);
-    if (!outcome.plan) {
-      const Error& e = outcome.violations.front();
-      rejections.add(rule_group(e), layout, [&] { return to_string(e); });
-      continue;
-    }
-    if (const auto refusal =
-            problem->cluster.is_local() ? executor_refuses(*outcome.plan) : std::nullopt) {
-      rejections.add(rule_group(*refusal), layout, [&] { return to_string(*refusal); });
-      continue;
-    }
-    const auto too_big = [&](const auto& peak) {
-      rejections.add("memory: peak must not exceed the capacity of a device", layout, [&] {
-        return fmt::format("needs {}, a device has {}", show(peak()), show(capacity));
+    if (j.broken) {
+      rejections.add(rule_group(*j.broken), layouts[i], [&] { return to_string(*j.broken); });
+    } else if (!j.quick || j.quick->peak_memory > capacity) {
+      rejections.add("memory: peak must not exceed the capacity of a device", layouts[i], [&] {
+        const Bytes peak =
+            j.quick ? j.quick->peak_memory : estimate(*j.plan, cost, cache).peak_memory;
+        return fmt::format("needs {}, a device has {}", show(peak), show(capacity));
       });
-    };
-    // Parameters and optimizer state alone may be too much: no need to walk the step then.
-    if (resident_floor(*outcome.plan, cache) > capacity) {
-      too_big([&] { return estimate(*outcome.plan, cost, cache).peak_memory; });
-      continue;
+    } else {
+      feasible.push_back({*std::move(j.plan), *j.quick});
     }
-    const QuickEstimate quick = estimate(*outcome.plan, cost, cache);
-    if (quick.peak_memory > capacity) {
-      too_big([&] { return quick.peak_memory; });
-      continue;
-    }
-    feasible.push_back({*std::move(outcome.plan), quick});
   }
   if (options.progress) options.progress(total, total);
   result.feasible = static_cast<int64_t>(feasible.size());

@@ -24,6 +24,10 @@ struct PlannerOptions {
   LayoutPins pins;
   /// Called now and then with (examined so far, total); may be empty.
   std::function<void(int64_t, int64_t)> progress;
+  /// Asked now and then; true ends the search, and the result is that of the layouts examined so
+  /// far. May be empty.
+  std::function<bool()> cancelled;
+  int threads = 0;  ///< 0: one per core. The result does not depend on it.
 };
 
 struct RankedPlan {

@@ -242,5 +242,52 @@ TEST(Planner, DecidingTermIsTheLargestLoss) {
   EXPECT_FALSE(deciding_term(winner, winner).has_value());
 }
 
+TEST(Planner, TheResultDoesNotDependOnThreads) {
+  const auto problem = testing::make_problem(testing::builtin_model("llama-3-8b"),
+                                             testing::builtin_cluster("16xh100"),
+                                             4096,
+                                             64,
+                                             Precision::kBf16);
+  const CostModel cost(problem->cluster, nullptr);
+  const auto run = [&](int threads) {
+    return plan_layouts(problem, cost, {.top_k = 8, .threads = threads});
+  };
+  const PlannerResult one = run(1);
+  for (const int threads : {2, 5}) {
+    const PlannerResult many = run(threads);
+    EXPECT_EQ(many.examined, one.examined);
+    EXPECT_EQ(many.feasible, one.feasible);
+    ASSERT_EQ(many.plans.size(), one.plans.size());
+    for (size_t i = 0; i < one.plans.size(); ++i) {
+      EXPECT_EQ(many.plans[i].plan.layout(), one.plans[i].plan.layout());
+      EXPECT_EQ(many.plans[i].simulation.report.step_time,
+                one.plans[i].simulation.report.step_time);
+    }
+    ASSERT_EQ(many.rejected.size(), one.rejected.size());
+    for (size_t i = 0; i < one.rejected.size(); ++i) {
+      EXPECT_EQ(many.rejected[i].example, one.rejected[i].example);
+      EXPECT_EQ(many.rejected[i].count, one.rejected[i].count);
+    }
+  }
+}
+
+TEST(Planner, ACancelledSearchReportsWhatItHasSeen) {
+  const auto problem = testing::make_problem(testing::builtin_model("llama-3-8b"),
+                                             testing::builtin_cluster("16xh100"),
+                                             4096,
+                                             64,
+                                             Precision::kBf16);
+  const CostModel cost(problem->cluster, nullptr);
+  int asked = 0;
+  const PlannerResult part = plan_layouts(
+      problem, cost, {.top_k = 2, .cancelled = [&] { return ++asked == 3; }, .threads = 1});
+  const PlannerResult all = plan_layouts(problem, cost, {.top_k = 2});
+  EXPECT_GT(part.examined, 0);
+  EXPECT_LT(part.examined, all.examined);
+  int64_t rejected = 0;
+  for (const Rejection& r : part.rejected) rejected += r.count;
+  EXPECT_EQ(part.examined, part.feasible + rejected);
+}
+
 }  // namespace
 }  // namespace meshwright
