@@ -173,6 +173,17 @@ TEST(PipelineOrder, InterleavingShortPipelinesPaysAsPublished) {
   EXPECT_NEAR(plain / interleaved, 15 / 11.5, 1e-12);
 }
 
+// GPipe bubbles of 47, 30 and 27 % of the step, marin issue 6532.
+TEST(PipelineOrder, GpipeFractionsArePublished) {
+  const auto fraction = [](int p, int m) {
+    const SlotRun run = play_slots({ScheduleKind::kGpipe, p, 1, m}, kEqual);
+    return run.bubble() / run.makespan;
+  };
+  EXPECT_NEAR(fraction(8, 8), 0.47, 0.005);
+  EXPECT_NEAR(fraction(8, 16), 0.30, 0.005);
+  EXPECT_NEAR(fraction(4, 8), 0.27, 0.005);
+}
+
 /// What the authors of arXiv:2401.10241 computed (tables 5 and 8) from profiled passes:
 /// milliseconds of F, Bin, W and a transfer on A100 (the four times are recalled from its appendix;
 /// with them the published ZB-H2 rates of p = 8, m = 24 and of p = 32, m = 128 follow to their last
