@@ -172,7 +172,7 @@ TEST(Planner, LocalRanksAreOfferedOnlyWhatTheWorkerRuns) {
   for (const RankedPlan& p : search(problem, {}, 1000).plans)
     EXPECT_FALSE(executor_refuses(p.plan).has_value()) << summary(p.plan.layout());
   // Pinned, it is rejected by name and counted.
-  const PlannerResult r = search(problem, parse_layout_pins("schedule=zb_h1,pp=4", "").value());
+  const PlannerResult r = search(problem, parse_layout_pins("schedule=dualpipe,pp=4", "").value());
   EXPECT_TRUE(r.plans.empty());
   expect_accounted(r);
   bool named = false;
