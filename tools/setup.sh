@@ -17,7 +17,7 @@ done
 packages=(
   g++ cmake ninja-build ccache mold git ca-certificates python3 python3-pip clang-format
   nlohmann-json3-dev libcli11-dev libfmt-dev libspdlog-dev libeigen3-dev libcsv-dev
-  libgtest-dev libgmock-dev librapidcheck-dev
+  libgtest-dev libgmock-dev librapidcheck-dev libbenchmark-dev
   bible-kjv # tools/corpus.sh
 )
 # The CPU part of the ordinary wheel. It is linked to the CUDA runtime and CUPTI, so those two come along; the

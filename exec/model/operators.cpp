@@ -86,7 +86,9 @@ void rms_norm(const Args& a) {
                            a.ctx().norm_eps);
 }
 
-void rms_norm_backward(const Args& a) {
+void rms_norm_backward(const Args& a, bool residual) {
+  // The gradient is added to what is there, or (split backward) to a copy of the fourth input.
+  if (residual) a.out(0).copy_(a.in(3));
   kernels::rmsnorm_backward(a.in_f32(0),
                             a.in_f32(1),
                             a.weight(),
@@ -244,7 +246,7 @@ void run_operator(const Operator& op, OperatorContext& ctx) {
     case OpKind::kRmsNorm:
       return rms_norm(a);
     case OpKind::kRmsNormBackward:
-      return rms_norm_backward(a);
+      return rms_norm_backward(a, op.inputs.size() > 3);
     case OpKind::kLinear:
       return linear(a, op.inputs.size() > 1);
     case OpKind::kLinearBackwardInput:

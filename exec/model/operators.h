@@ -1,8 +1,8 @@
 // The operators: one function per OpKind, on ATen calls or on kernels/.
 //
 // Reads: an Operator of the ModelGraph. Nothing here decides an order, a lifetime or a collective:
-// the lists do. No function copies a tensor or allocates one besides the operator's declared
-// outputs and workspace, because the memory replay counts exactly those.
+// the lists do. No function allocates a tensor besides the operator's declared outputs and
+// workspace, because the memory replay counts exactly those.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -75,12 +75,10 @@ void ParameterStore::fill(const Bucket& bucket,
 }
 
 void ParameterStore::make_views(const Plan& plan, int rank) {
-  const auto [begin, end] = plan.blocks_of_stage(Mesh(plan.layout()).coord(rank).pp);
-  first_block_ = begin;
-  views_.resize(static_cast<size_t>(end - begin));
+  views_.resize(static_cast<size_t>(num_blocks(plan.model())));
   const auto add = [this](int block, ParamSlot slot, int bucket, const PackedParam& p) {
     const BucketTensors& t = buckets_[static_cast<size_t>(bucket)];
-    ParamView& v = views_[static_cast<size_t>(block - first_block_)][static_cast<size_t>(slot)];
+    ParamView& v = views_[static_cast<size_t>(block)][static_cast<size_t>(slot)];
     v.weight = matrix(t.params, p);
     v.weight_t = v.weight.t();
     v.grad = matrix(t.grads, p);
@@ -92,14 +90,15 @@ void ParameterStore::make_views(const Plan& plan, int rank) {
     }
   }
   const int head = num_blocks(plan.model()) - 1;
-  if (end == head + 1) {
+  for (const int stage : plan.stage_map().of_rank(Mesh(plan.layout()).coord(rank).pp)) {
+    if (plan.blocks_of_stage(stage).second <= head) continue;
     const auto [bucket, p] = placement_.find(head, ParamSlot::kLmHead);
     add(head, ParamSlot::kLmHead, bucket, p);
   }
 }
 
 const ParamView& ParameterStore::view(int block, ParamSlot slot) const {
-  const ParamView& v = views_[static_cast<size_t>(block - first_block_)][static_cast<size_t>(slot)];
+  const ParamView& v = views_[static_cast<size_t>(block)][static_cast<size_t>(slot)];
   MW_CHECK(v.bucket >= 0, "block " + std::to_string(block) + " has no such parameter");
   return v;
 }

@@ -76,8 +76,7 @@ class ParameterStore {
   RankPlacement placement_;
   std::vector<BucketTensors> buckets_;
   std::vector<bool> closed_;
-  int first_block_ = 0;
-  /// Per block of this stage, from first_block_.
+  /// Per block of the model; those of other ranks are empty.
   std::vector<std::array<ParamView, kNumParamSlots>> views_;
 };
 

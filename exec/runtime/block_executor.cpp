@@ -35,10 +35,12 @@ BlockExecutor::BlockExecutor(
                .tp = tp,
                .batches = batches,
                .norm_eps = static_cast<float>(plan.model().norm_eps)} {
-  const auto [begin, end] = plan.blocks_of_stage(Mesh(plan.layout()).coord(rank).pp);
-  first_block_ = begin;
-  num_stage_blocks_ = static_cast<size_t>(end - begin);
-  alive_.resize(num_stage_blocks_ * static_cast<size_t>(plan.num_micro_batches()));
+  own_index_.resize(static_cast<size_t>(num_blocks_), -1);
+  for (const int stage : plan.stage_map().of_rank(Mesh(plan.layout()).coord(rank).pp)) {
+    for (auto [b, end] = plan.blocks_of_stage(stage); b < end; ++b)
+      own_index_[static_cast<size_t>(b)] = static_cast<int>(num_own_blocks_++);
+  }
+  alive_.resize(num_own_blocks_ * static_cast<size_t>(plan.num_micro_batches()));
 }
 
 void BlockExecutor::start_step(int64_t step, float grad_scale) {
@@ -47,8 +49,8 @@ void BlockExecutor::start_step(int64_t step, float grad_scale) {
 }
 
 std::vector<at::Tensor>& BlockExecutor::buffers(int block, int micro_batch) {
-  return alive_[static_cast<size_t>(micro_batch) * num_stage_blocks_ +
-                static_cast<size_t>(block - first_block_)];
+  return alive_[static_cast<size_t>(micro_batch) * num_own_blocks_ +
+                static_cast<size_t>(own_index_[static_cast<size_t>(block)])];
 }
 
 at::Tensor BlockExecutor::forward(int block, int micro_batch, at::Tensor input) {
@@ -75,10 +77,31 @@ at::Tensor BlockExecutor::backward(int block, int micro_batch, at::Tensor grad) 
   if (g.kind != BlockKind::kHead) b[static_cast<size_t>(g.grad)] = std::move(grad);
   run(g, g.backward, block, micro_batch);
   at::Tensor out = std::exchange(b[static_cast<size_t>(g.grad)], at::Tensor{});
+  end_micro_batch(block, micro_batch);
+  return out;
+}
+
+at::Tensor BlockExecutor::backward_input(int block, int micro_batch, at::Tensor grad) {
+  const BlockGraph& g = graph_of(block);
+  std::vector<at::Tensor>& b = buffers(block, micro_batch);
+  if (g.kind != BlockKind::kHead) b[static_cast<size_t>(g.grad)] = std::move(grad);
+  run(g, g.backward_input, block, micro_batch);
+  return g.input_grad >= 0 ? std::exchange(b[static_cast<size_t>(g.input_grad)], at::Tensor{})
+                           : at::Tensor{};
+}
+
+void BlockExecutor::backward_weight(int block, int micro_batch) {
+  const BlockGraph& g = graph_of(block);
+  run(g, g.backward_weight, block, micro_batch);
+  end_micro_batch(block, micro_batch);
+}
+
+/// After the last pass of a block and micro-batch: nothing of it may be left.
+void BlockExecutor::end_micro_batch(int block, int micro_batch) {
+  std::vector<at::Tensor>& b = buffers(block, micro_batch);
   MW_CHECK(std::none_of(b.begin(), b.end(), [](const at::Tensor& t) { return t.defined(); }),
            "a buffer of block " + std::to_string(block) + " outlives its backward");
   b.clear();
-  return out;
 }
 
 void BlockExecutor::run(const BlockGraph& graph,

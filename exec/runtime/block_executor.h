@@ -46,6 +46,11 @@ class BlockExecutor {
   /// (undefined for the embedding), in the same memory.
   [[nodiscard]] at::Tensor backward(int block, int micro_batch, at::Tensor grad);
 
+  /// The two halves of backward(). What the second one reads stays alive in between; the gradient
+  /// may come back in other memory.
+  [[nodiscard]] at::Tensor backward_input(int block, int micro_batch, at::Tensor grad);
+  void backward_weight(int block, int micro_batch);
+
   /// Sum of the losses of this step's tokens; 0 on a stage without the head.
   [[nodiscard]] double loss_sum() const { return context_.loss.sum; }
   [[nodiscard]] OperatorTimes take_times();
@@ -64,6 +69,7 @@ class BlockExecutor {
     return graph_.block(block);
   }
   [[nodiscard]] std::vector<at::Tensor>& buffers(int block, int micro_batch);
+  void end_micro_batch(int block, int micro_batch);
   void run(const BlockGraph& graph,
            const std::vector<OperatorStep>& steps,
            int block,
@@ -72,14 +78,14 @@ class BlockExecutor {
   ModelGraph graph_;
   RopeTables rope_;
   int num_blocks_;
-  int first_block_;
-  size_t num_stage_blocks_;
+  std::vector<int> own_index_;  ///< Per block of the model: its number among this rank's, or -1.
+  size_t num_own_blocks_ = 0;
   OperatorContext context_;
   OperatorTimes times_;
   std::function<void(const Operator&, double)> on_operator_;
   bool skip_first_sum_ = false;
   std::vector<std::vector<at::Tensor>>
-      alive_;  ///< [micro_batch * num_stage_blocks_ + block - first_block_].
+      alive_;  ///< [micro_batch * num_own_blocks_ + own_index_[block]].
 };
 
 }  // namespace meshwright

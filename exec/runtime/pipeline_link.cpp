@@ -3,44 +3,59 @@
 
 #include <ATen/ops/empty.h>
 
+#include <utility>
+
 namespace meshwright {
 namespace {
 
-int tag(Direction direction, int micro_batch) {
-  return 2 * micro_batch + static_cast<int>(direction);
-}
-
-/// The stage that a message of `direction` goes to; it comes from the opposite one.
-int next_stage(int stage, Direction direction) {
-  return direction == Direction::kForward ? stage + 1 : stage - 1;
-}
-int previous_stage(int stage, Direction direction) {
-  return direction == Direction::kForward ? stage - 1 : stage + 1;
-}
+int channel(int sender, Direction direction) { return 2 * sender + static_cast<int>(direction); }
 
 }  // namespace
 
-PipelineLink::PipelineLink(const Plan& plan, int stage, Communicator& peers)
+PipelineLink::PipelineLink(const Plan& plan, const Program& program, Communicator& peers)
     : peers_(peers),
-      stage_(stage),
+      num_micro_batches_(program.num_micro_batches),
+      window_(static_cast<size_t>(program.pending_sends)),
       tokens_(plan.tokens_per_micro_batch() / (plan.layout().sp ? plan.layout().tp : 1)),
-      width_(plan.model().d_model) {}
+      width_(plan.model().d_model),
+      sends_(static_cast<size_t>(2 * plan.stage_map().size())) {}
 
-at::Tensor PipelineLink::recv(Direction direction, int micro_batch) {
-  at::Tensor t = at::empty({tokens_, width_});
-  peers_.recv(t, previous_stage(stage_, direction), tag(direction, micro_batch));
-  return t;
+int PipelineLink::tag(int sender, const Action& a) const {
+  return channel(sender, a.direction) * num_micro_batches_ + a.micro_batch;
 }
 
-void PipelineLink::send(Direction direction, int micro_batch, const at::Tensor& t) {
-  Pending& pending = pending_[static_cast<int>(direction)];
-  if (pending.valid()) pending.wait();
-  pending = peers_.send_async(t, next_stage(stage_, direction), tag(direction, micro_batch));
+PipelineLink::Posted PipelineLink::start_recv(const Action& a) {
+  Posted p{at::empty({tokens_, width_}), {}};
+  p.pending = peers_.recv_async(p.tensor, a.peer, tag(a.peer_stage, a));
+  return p;
+}
+
+void PipelineLink::post_recv(const Action& a) {
+  posted_.emplace(tag(a.peer_stage, a), start_recv(a));
+}
+
+at::Tensor PipelineLink::recv(const Action& a) {
+  const auto ahead = posted_.find(tag(a.peer_stage, a));
+  Posted p = ahead == posted_.end() ? start_recv(a) : std::move(ahead->second);
+  if (ahead != posted_.end()) posted_.erase(ahead);
+  p.pending.wait();
+  return std::move(p.tensor);
+}
+
+void PipelineLink::send(const Action& a, const at::Tensor& t) {
+  std::deque<Pending>& under_way =
+      sends_[static_cast<size_t>(channel(a.virtual_stage, a.direction))];
+  if (under_way.size() == window_) {
+    under_way.front().wait();
+    under_way.pop_front();
+  }
+  under_way.push_back(peers_.send_async(t, a.peer, tag(a.virtual_stage, a)));
 }
 
 void PipelineLink::finish_sends() {
-  for (Pending& p : pending_) {
-    if (p.valid()) p.wait();
+  for (std::deque<Pending>& under_way : sends_) {
+    for (Pending& p : under_way) p.wait();
+    under_way.clear();
   }
 }
 

@@ -46,13 +46,15 @@ struct Trainer::Impl {
         groups(make_process_groups(world, plan, params.table())),
         batches(samples, plan, Mesh(plan.layout()).dp_index(rank)),
         blocks(plan, rank, params, *groups.tp, batches),
-        link(plan, coord.pp, *groups.pipeline),
+        link(plan, program, *groups.pipeline),
         gradients(params, groups, plan, rank),
         update(params, groups, plan.workload().optimizer) {
     if (options.fault == Fault::kSkippedAllReduce && plan.layout().tp > 1)
       blocks.skip_first_sum_of_block_1();
     if (options.fault == Fault::kDoubledNormTerm) gradients.count_every_copy();
     blocks.on_operator(options.on_operator);
+    for (auto& tensors : arriving_) tensors.resize(static_cast<size_t>(plan.stage_map().size()));
+    for (auto& tensors : leaving_) tensors.resize(static_cast<size_t>(plan.stage_map().size()));
   }
 
   StepResult step(int64_t index);
@@ -60,7 +62,19 @@ struct Trainer::Impl {
   void run(const Action& a);
   void grad_norm();
 
-  at::Tensor& carried(Direction d) { return carried_[static_cast<int>(d)]; }
+  void forward(const Action& a);
+  void backward(const Action& a);
+  void hand_on(int stage, Direction d, at::Tensor t);
+
+  /// What a virtual stage works on next: its input, or the gradient of its output or of the block
+  /// that its backward has come to.
+  at::Tensor& arriving(Direction d, int stage) {
+    return arriving_[static_cast<int>(d)][static_cast<size_t>(stage)];
+  }
+  /// Its result, until it is sent.
+  at::Tensor& leaving(Direction d, int stage) {
+    return leaving_[static_cast<int>(d)][static_cast<size_t>(stage)];
+  }
 
   Plan plan;
   TrainerOptions options;
@@ -75,9 +89,8 @@ struct Trainer::Impl {
   GradientSync gradients;
   WeightUpdate update;
 
-  Action action;  ///< That runs or ran last.
-  /// Between actions: a block's output or, backwards, the gradient of its input.
-  at::Tensor carried_[2];
+  Action action;                                      ///< That runs or ran last.
+  std::vector<at::Tensor> arriving_[2], leaving_[2];  ///< Per direction and virtual stage.
   int64_t step_index = 0;
   int64_t counted_tokens = 0;
   StepResult result;
@@ -113,38 +126,61 @@ void Trainer::Impl::grad_norm() {
   update.start_step(step_index, result.grad_norm);
 }
 
+/// The result of a virtual stage goes to the next one, on this rank or by a send.
+void Trainer::Impl::hand_on(int stage, Direction d, at::Tensor t) {
+  const VirtualStage& v = plan.stage_map()[stage];
+  const int to = d == Direction::kForward ? v.next : v.previous;
+  if (to < 0) return;  // the loss, or the gradient of token ids
+  const bool here = plan.stage_map()[to].rank == v.rank;
+  at::Tensor& place = here ? arriving(d, to) : leaving(d, stage);
+  MW_CHECK(!place.defined(), "a result overtakes the one before it");
+  place = std::move(t);
+}
+
+void Trainer::Impl::forward(const Action& a) {
+  at::Tensor x = std::exchange(arriving(Direction::kForward, a.virtual_stage), at::Tensor{});
+  for (int b = a.block_begin; b < a.block_end; ++b)
+    x = blocks.forward(b, a.micro_batch, std::move(x));
+  hand_on(a.virtual_stage, Direction::kForward, std::move(x));
+}
+
+/// Of a virtual stage or of some of its blocks.
+void Trainer::Impl::backward(const Action& a) {
+  at::Tensor& at_stage = arriving(Direction::kBackward, a.virtual_stage);
+  at::Tensor g = std::exchange(at_stage, at::Tensor{});
+  for (int b = a.block_end - 1; b >= a.block_begin; --b) {
+    g = a.kind == ActionKind::kBackward ? blocks.backward(b, a.micro_batch, std::move(g))
+                                        : blocks.backward_input(b, a.micro_batch, std::move(g));
+  }
+  if (a.block_begin == plan.stage_map()[a.virtual_stage].block_begin) {
+    hand_on(a.virtual_stage, Direction::kBackward, std::move(g));
+  } else {
+    at_stage = std::move(g);
+  }
+}
+
 void Trainer::Impl::run(const Action& a) {
   switch (a.kind) {
-    case ActionKind::kForward: {
-      at::Tensor& x = carried(Direction::kForward);
-      for (int b = a.block_begin; b < a.block_end; ++b) {
-        at::Tensor input = std::exchange(x, at::Tensor{});
-        x = blocks.forward(b, a.micro_batch, std::move(input));
-      }
-      return;
-    }
+    case ActionKind::kForward:
+      return forward(a);
     case ActionKind::kRecompute:
       for (int b = a.block_begin; b < a.block_end; ++b) blocks.recompute(b, a.micro_batch);
       return;
-    case ActionKind::kBackward: {
-      at::Tensor& g = carried(Direction::kBackward);
-      for (int b = a.block_end - 1; b >= a.block_begin; --b) {
-        at::Tensor grad = std::exchange(g, at::Tensor{});
-        g = blocks.backward(b, a.micro_batch, std::move(grad));
-      }
-      return;
-    }
+    case ActionKind::kBackward:
     case ActionKind::kBackwardInput:
+      return backward(a);
     case ActionKind::kBackwardWeight:
-    case ActionKind::kPostRecv:
-      MW_CHECK(false, "executor_refuses() lets no such action through");
+      for (int b = a.block_end - 1; b >= a.block_begin; --b)
+        blocks.backward_weight(b, a.micro_batch);
       return;
     case ActionKind::kSend: {
-      const at::Tensor t = std::exchange(carried(a.direction), at::Tensor{});
-      return link.send(a.direction, a.micro_batch, t);
+      const at::Tensor t = std::exchange(leaving(a.direction, a.virtual_stage), at::Tensor{});
+      return link.send(a, t);
     }
+    case ActionKind::kPostRecv:
+      return link.post_recv(a);
     case ActionKind::kRecv:
-      carried(a.direction) = link.recv(a.direction, a.micro_batch);
+      arriving(a.direction, a.virtual_stage) = link.recv(a);
       return;
     case ActionKind::kSumCopies:
       return gradients.sum_copies(a.bucket);

@@ -22,7 +22,8 @@ enum class OpKind : uint8_t {
   kEmbeddingBackward,     ///< dout, ids; adds to the table's gradient
   kZero,                  ///< -> out, all zero
   kRmsNorm,               ///< x -> y, rstd
-  kRmsNormBackward,       ///< dy, x, rstd -> dx (added to); adds to the weight's gradient
+  kRmsNormBackward,       ///< dy, x, rstd [, g] -> dx: added to it, or g + dx; adds to the weight's
+                          ///< gradient
   kLinear,                ///< x [, residual] -> y = [residual +] x W^T
   kLinearBackwardInput,   ///< dy -> dx = dy W
   kLinearBackwardWeight,  ///< dy, x; adds dy^T x to the weight's gradient

@@ -76,16 +76,16 @@ MemoryProfile resident_memory(const Plan& plan, const RankPlacement& placement) 
 
 MemoryProfile replay_stage(const Plan& plan,
                            const StageFootprints& f,
-                           const std::vector<Action>& actions,
+                           const Program& program,
+                           int stage,
                            MemoryProfile resident) {
   Replay replay;
   const auto of = [&](int block) -> const BlockFootprints& {
     return f.blocks[static_cast<int>(block_kind(plan.model(), block))];
   };
-  // Messages alive per virtual stage and direction: a send until the next one, a receive that was
-  // posted ahead.
+  // Messages alive per virtual stage and direction: sends under way, receives posted ahead.
   const auto channels = static_cast<size_t>(2 * plan.stage_map().size());
-  std::vector<bool> pending(channels);
+  std::vector<int> pending(channels);
   std::vector<int> posted(channels);
   const auto channel = [](const Action& a) {
     return static_cast<size_t>(2 * a.virtual_stage + static_cast<int>(a.direction));
@@ -93,7 +93,7 @@ MemoryProfile replay_stage(const Plan& plan,
   const auto backwards = [&](const Action& a, ListFootprint BlockFootprints::*list) {
     for (int b = a.block_end - 1; b >= a.block_begin; --b) replay.walk(of(b).*list);
   };
-  for (const Action& a : actions) {
+  for (const Action& a : program.stages[static_cast<size_t>(stage)]) {
     switch (a.kind) {
       case ActionKind::kForward:
         for (int b = a.block_begin; b < a.block_end; ++b) replay.walk(of(b).forward);
@@ -120,14 +120,15 @@ MemoryProfile replay_stage(const Plan& plan,
         break;
       }
       case ActionKind::kSend:
-        if (pending[channel(a)]) replay.release(f.boundary);
-        pending[channel(a)] = true;
+        if (pending[channel(a)] == program.pending_sends) {
+          replay.release(f.boundary);
+        } else {
+          ++pending[channel(a)];
+        }
         break;
       case ActionKind::kGradNorm:
-        for (const bool p : pending) {
-          if (p) replay.release(f.boundary);
-        }
-        pending.assign(channels, false);
+        for (const int sends : pending) replay.release(sends * f.boundary);
+        pending.assign(channels, 0);
         break;
       case ActionKind::kSumCopies:
       case ActionKind::kSumTied:
@@ -149,7 +150,8 @@ MemoryProfile replay_memory(const Plan& plan, const Program& program, int rank) 
   const ModelGraph graph = build_model_graph(plan, c.tp);
   return replay_stage(plan,
                       footprints(graph),
-                      program.stages[static_cast<size_t>(c.pp)],
+                      program,
+                      c.pp,
                       resident_memory(plan, PlacementTable(plan).of_rank(rank)));
 }
 

@@ -43,10 +43,11 @@ struct MemoryProfile {
 /// Resident bytes of a rank: weights, gradients, optimizer state, tables.
 [[nodiscard]] MemoryProfile resident_memory(const Plan& plan, const RankPlacement& placement);
 
-/// Peak of `stage` (its list of actions) on top of what is resident.
+/// Peak of pipeline rank `stage` on top of what is resident.
 [[nodiscard]] MemoryProfile replay_stage(const Plan& plan,
                                          const StageFootprints& footprints,
-                                         const std::vector<Action>& actions,
+                                         const Program& program,
+                                         int stage,
                                          MemoryProfile resident);
 
 /// The whole of it for one rank.

@@ -127,6 +127,23 @@ std::vector<Plan> slice_suite() {
   add(s, dense(), {.pp = 4, .micro_batch = 1});
   add(s, tied(), {.pp = 4, .micro_batch = 1, .schedule = kGpipe});
   add(s, tied(), {.pp = 3, .micro_batch = 2, .stages = {1, 2, 1}});
+  // Virtual stages and split backward.
+  constexpr auto kInterleaved = ScheduleKind::kInterleaved;
+  add(s, tied(), {.pp = 2, .virtual_stages = 2, .micro_batch = 1, .schedule = kInterleaved});
+  add(s,
+      grouped(),
+      {.dp_shard = 2,
+       .pp = 2,
+       .virtual_stages = 2,
+       .micro_batch = 1,
+       .zero_stage = 1,
+       .recompute = kFull,
+       .schedule = kInterleaved});
+  add(s,
+      biased(),
+      {.tp = 2, .sp = true, .pp = 2, .micro_batch = 2, .schedule = ScheduleKind::kZbH1});
+  add(s, dense(), {.pp = 4, .micro_batch = 1, .schedule = ScheduleKind::kZbH2});
+  add(s, tied(), {.dp_replicate = 2, .pp = 2, .virtual_stages = 2, .schedule = ScheduleKind::kZbV});
   // Eight ranks.
   add(s, dense(), {.tp = 8, .micro_batch = 2});
   add(s, biased(), {.tp = 8, .sp = true, .micro_batch = 1});
@@ -167,7 +184,7 @@ std::vector<Plan> random_suite(int count, uint64_t seed) {
   for (int i = 0; i < count; ++i) {
     auto [problem, layout] = legal[random() % legal.size()];
     // Uneven stages: move layers from one stage to another while each keeps one.
-    layout.stages = balanced_stages(problem->model.num_layers, layout.pp);
+    layout.stages = balanced_stages(problem->model.num_layers, layout.num_parts());
     int& from = layout.stages[random() % layout.stages.size()];
     int& to = layout.stages[random() % layout.stages.size()];
     if (from > 1) {
@@ -191,6 +208,8 @@ Result<PlanCase> parity_case_of(const Plan& plan) {
   l.dp_shard = std::min(l.dp_shard, 2);
   l.tp = std::min(l.tp, 2);
   l.pp = std::min(l.pp, 2);
+  l.virtual_stages = std::min(l.virtual_stages, 2);
+  if (kGlobalBatch / l.dp() < min_micro_batches(l.schedule, l.pp)) l.dp_replicate = 1;
   if (l.world_size() > kMaxRanks) l.dp_replicate = 1;
   l.sp = l.sp && l.tp > 1;
   l.micro_batch = 1;

@@ -4,13 +4,13 @@
 namespace meshwright {
 
 std::optional<Error> executor_refuses(const Plan& plan) {
-  const Layout& l = plan.layout();
-  if (l.schedule != ScheduleKind::kGpipe && l.schedule != ScheduleKind::k1f1b) {
+  const ScheduleKind schedule = plan.layout().schedule;
+  if (schedule == ScheduleKind::kDualPipe) {  // needs a group that sums the two copies' gradients
     return Error{.where = "/layout/schedule",
                  .field = "schedule",
-                 .value = std::string(to_string(l.schedule)),
+                 .value = std::string(to_string(schedule)),
                  .rule = "can be planned and simulated, but the worker does not run it yet",
-                 .remedy = "plan again with --layout schedule=1f1b,virtual_stages=1"};
+                 .remedy = "plan again with --layout schedule=1f1b"};
   }
   return std::nullopt;
 }

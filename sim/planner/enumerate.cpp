@@ -113,17 +113,16 @@ class Enumeration {
     }
   }
 
-  /// The worker runs the first two; planned and simulated are all.
+  /// All, on local ranks but for dualpipe, which the worker does not run.
   [[nodiscard]] std::vector<ScheduleKind> schedule_kinds(int pp) const {
     if (pp == 1) return {ScheduleKind::k1f1b};
-    std::vector<ScheduleKind> kinds = {ScheduleKind::k1f1b, ScheduleKind::kGpipe};
-    if (p_.cluster.is_local()) return kinds;
-    kinds.insert(kinds.end(),
-                 {ScheduleKind::kInterleaved,
-                  ScheduleKind::kZbH1,
-                  ScheduleKind::kZbH2,
-                  ScheduleKind::kZbV,
-                  ScheduleKind::kDualPipe});
+    std::vector<ScheduleKind> kinds = {ScheduleKind::k1f1b,
+                                       ScheduleKind::kGpipe,
+                                       ScheduleKind::kInterleaved,
+                                       ScheduleKind::kZbH1,
+                                       ScheduleKind::kZbH2,
+                                       ScheduleKind::kZbV};
+    if (!p_.cluster.is_local()) kinds.push_back(ScheduleKind::kDualPipe);
     return kinds;
   }
 

@@ -10,6 +10,12 @@
 namespace meshwright {
 namespace {
 
+/// GPipe and 1F1B receive where they need the message; the others keep the next receive of each
+/// direction posted, so that transfers run behind computation.
+bool posts_ahead(ScheduleKind schedule) {
+  return schedule != ScheduleKind::kGpipe && schedule != ScheduleKind::k1f1b;
+}
+
 Direction direction_of(const PipelineSlot& slot) {
   return slot.work == SlotWork::kForward ? Direction::kForward : Direction::kBackward;
 }
@@ -24,9 +30,6 @@ class RankProgram {
                              .virtual_stages = l.virtual_stages,
                              .num_micro_batches = num_micro_batches},
                             rank);
-    // GPipe and 1F1B receive where they need the message; the others keep the next receive of each
-    // direction posted, so that transfers run behind computation.
-    prefetch_ = l.schedule != ScheduleKind::kGpipe && l.schedule != ScheduleKind::k1f1b;
     last_gradients_.resize(static_cast<size_t>(map_.size()), -1);
     for (size_t i = 0; i < slots_.size(); ++i) {
       const SlotWork w = slots_[i].work;
@@ -41,7 +44,7 @@ class RankProgram {
     for (size_t begin = 0; begin < slots_.size(); begin = end) {
       end = turn_end(begin);
       for (size_t i = begin; i < end; ++i) receive(ActionKind::kRecv, slots_[i]);
-      if (prefetch_) post_next_receives(end);
+      if (posts_ahead(plan_.layout().schedule)) post_next_receives(end);
       for (size_t i = begin; i < end; ++i) compute(i);
       for (size_t i = begin; i < end; ++i) send(slots_[i]);
     }
@@ -180,12 +183,20 @@ class RankProgram {
   const StageMap& map_;
   const RankPlacement& placement_;
   int rank_;
-  bool prefetch_;
   std::vector<PipelineSlot> slots_;
   size_t next_posted_[2] = {0, 0};   ///< Per direction: all receives before this slot are posted.
   std::vector<int> last_gradients_;  ///< Per virtual stage: the slot that completes its gradients.
   std::vector<Action> actions_;
 };
+
+int pending_sends(const Layout& l, int num_micro_batches) {
+  if (!posts_ahead(l.schedule)) return 1;
+  // One posted ahead and one to spare; and a group that is longer than the pipeline comes back to
+  // the first rank before that rank has finished with it.
+  constexpr int kAhead = 2;
+  if (l.schedule != ScheduleKind::kInterleaved) return kAhead;
+  return kAhead + std::max(0, micro_batch_group(l.pp, num_micro_batches) - l.pp);
+}
 
 }  // namespace
 
@@ -231,6 +242,7 @@ Program build_program(const Plan& plan,
                       int64_t num_micro_batches) {
   Program program;
   program.num_micro_batches = static_cast<int>(num_micro_batches);
+  program.pending_sends = pending_sends(plan.layout(), program.num_micro_batches);
   for (int stage = 0; stage < plan.layout().pp; ++stage) {
     program.stages.push_back(
         RankProgram(plan, placements[static_cast<size_t>(stage)], stage, program.num_micro_batches)

@@ -26,8 +26,8 @@ enum class ActionKind : uint8_t {
   kBackward,        ///< Backward lists (input and weight gradients) of the blocks, last to first.
   kBackwardInput,   ///< The first half of a split backward.
   kBackwardWeight,  ///< The second half, at any later time.
-  kSend,       ///< Starts sending output (forward) or input gradient (backward); first ends the
-               ///< virtual stage's send before it in the same direction.
+  kSend,  ///< Starts sending output (forward) or input gradient (backward); first ends the oldest
+          ///< of its virtual stage and direction where too many are under way.
   kPostRecv,   ///< Posts a later receive, so that the transfer runs behind the actions up to there.
   kRecv,       ///< Receives the stage's input or output gradient.
   kSumCopies,  ///< Adds the partial gradients of copies inside the tp group, for one bucket.
@@ -69,6 +69,9 @@ struct Action {
 
 struct Program {
   int num_micro_batches = 0;
+  /// Sends of one virtual stage and direction that may be under way: a further one first ends the
+  /// oldest. More than one where a stage runs ahead of what its receiver asks for.
+  int pending_sends = 1;
   std::vector<std::vector<Action>> stages;  ///< One list per pipeline rank.
 };
 

@@ -197,7 +197,7 @@ class ProgramCheck {
     const size_t n = program_.stages.size();
     next_.assign(n, 0);
     ready_.assign(static_cast<size_t>(2 * map_.size() * m_), 0);
-    last_send_.assign(static_cast<size_t>(2 * map_.size()), -1);
+    sent_.assign(static_cast<size_t>(2 * map_.size()), {});
     for (bool progress = true; progress;) {
       progress = false;
       for (size_t r = 0; r < n; ++r) {
@@ -225,9 +225,11 @@ class ProgramCheck {
       return (state & kSent) != 0 ? -1 : a.peer;
     }
     if (a.kind == ActionKind::kSend) {
-      const int earlier = last_send_[channel(a.virtual_stage, a.direction)];
-      if (earlier < 0) return -1;
-      return ready_[message(a.virtual_stage, a.direction, earlier)] == kDone ? -1 : a.peer;
+      const std::vector<int>& sent = sent_[channel(a.virtual_stage, a.direction)];
+      const auto depth = static_cast<size_t>(program_.pending_sends);
+      if (sent.size() < depth) return -1;
+      const int oldest = sent[sent.size() - depth];
+      return ready_[message(a.virtual_stage, a.direction, oldest)] == kDone ? -1 : a.peer;
     }
     if (a.kind == ActionKind::kSumTied || a.kind == ActionKind::kGradNorm) {
       for (size_t r = 0; r < program_.stages.size(); ++r) {
@@ -251,7 +253,7 @@ class ProgramCheck {
   void take(const Action& a) {
     if (a.kind == ActionKind::kSend) {
       ready_[message(a.virtual_stage, a.direction, a.micro_batch)] |= kSent;
-      last_send_[channel(a.virtual_stage, a.direction)] = a.micro_batch;
+      sent_[channel(a.virtual_stage, a.direction)].push_back(a.micro_batch);
     }
     if (a.kind == ActionKind::kPostRecv)
       ready_[message(a.peer_stage, a.direction, a.micro_batch)] |= kPosted;
@@ -282,7 +284,7 @@ class ProgramCheck {
   std::vector<bool> received_;  ///< Of the rank at hand: [receiving stage, direction][micro-batch].
   std::vector<size_t> next_;    ///< Per rank.
   std::vector<char> ready_;     ///< Per message, by its sender.
-  std::vector<int> last_send_;  ///< Per channel: micro-batch, or -1.
+  std::vector<std::vector<int>> sent_;  ///< Per channel: micro-batches.
 };
 
 }  // namespace

@@ -2,7 +2,7 @@
 //
 // Reads: a Plan and its Program. Feeds: tests of every schedule, and anyone who writes a new one.
 // The executor's rules are the ones checked: a send does not wait for its receiver but for the end
-// of the send before it (of the same virtual stage and direction), a receive waits for its send.
+// of an earlier one (Program::pending_sends before it), a receive waits for its send.
 #pragma once
 
 #include <optional>

@@ -27,7 +27,8 @@ ProgramPlayer::ProgramPlayer(const Plan& plan,
   const Mesh mesh(plan.layout());
   const auto channels = static_cast<size_t>(2 * plan.stage_map().size());
   transfers_.resize(channels * static_cast<size_t>(num_micro_batches_));
-  last_send_.resize(channels, -1);
+  under_way_.resize(channels * static_cast<size_t>(program.pending_sends));
+  num_sent_.resize(channels);
   stages_.resize(program.stages.size());
   for (size_t s = 0; s < program.stages.size(); ++s) {
     Stage& stage = stages_[s];
@@ -142,20 +143,25 @@ bool ProgramPlayer::begin(int rank, const Action& a) {
 
 bool ProgramPlayer::begin_send(int rank, const Action& a, Span& span) {
   Stage& stage = stages_[static_cast<size_t>(rank)];
-  int& earlier =
-      last_send_[static_cast<size_t>(2 * a.virtual_stage + static_cast<int>(a.direction))];
-  if (earlier >= 0 && !transfers_[static_cast<size_t>(earlier)].done) {
+  const auto channel = static_cast<size_t>(2 * a.virtual_stage + static_cast<int>(a.direction));
+  int& sent = num_sent_[channel];
+  const int depth = program_.pending_sends;
+  int& oldest =
+      under_way_[channel * static_cast<size_t>(depth) + static_cast<size_t>(sent % depth)];
+  if (sent >= depth && !transfers_[static_cast<size_t>(oldest)].done) {
     stage.wait = Wait::kEarlierSend;
-    stage.waited_transfer = earlier;
+    stage.waited_transfer = oldest;
     return false;
   }
-  earlier = transfer_index(a.virtual_stage, a.direction, a.micro_batch);
+  const int transfer = transfer_index(a.virtual_stage, a.direction, a.micro_batch);
+  oldest = transfer;
+  ++sent;
   span.end_s = loop_.now();
   ++stage.next;
-  Transfer& t = transfers_[static_cast<size_t>(earlier)];
+  Transfer& t = transfers_[static_cast<size_t>(transfer)];
   t.sent = true;
   if (t.posted)
-    loop_.start(event_id(Stream::kTransfer, earlier), transfer_s_, 2 * ranks_per_stage_);
+    loop_.start(event_id(Stream::kTransfer, transfer), transfer_s_, 2 * ranks_per_stage_);
   return true;
 }
 

@@ -71,7 +71,8 @@ class ProgramPlayer {
   double transfer_s_;
   std::vector<Stage> stages_;
   std::vector<Transfer> transfers_;  ///< By transfer_index().
-  std::vector<int> last_send_;       ///< Per virtual stage and direction: a transfer or -1.
+  std::vector<int> under_way_;       ///< Per virtual stage and direction, its latest pending_sends.
+  std::vector<int> num_sent_;        ///< Per virtual stage and direction.
   std::vector<int> at_tie_;          ///< Ranks that have arrived at kSumTied,
   std::vector<int> at_norm_;         ///< and at kGradNorm.
 };

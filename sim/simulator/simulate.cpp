@@ -20,10 +20,8 @@ MemoryProfile stage_memory(const Plan& plan,
                            const Program& program,
                            const StageCosts& costs,
                            int stage) {
-  return replay_stage(plan,
-                      costs.footprints(),
-                      program.stages[static_cast<size_t>(stage)],
-                      resident_memory(plan, costs.placement(stage)));
+  return replay_stage(
+      plan, costs.footprints(), program, stage, resident_memory(plan, costs.placement(stage)));
 }
 
 /// Memory of the stage that needs most.
@@ -143,15 +141,39 @@ double pipeline_bubble(const Layout& l, const std::vector<RankWork>& work, size_
   return 0;
 }
 
-/// Transfers that no computation hides. 1F1B exposes about two hops per micro-batch in steady
-/// state, GPipe one each way per fill and drain; the others post receives ahead and expose their
-/// fill and drain alone.
+/// Transfers that no computation hides: those of the event simulation with equal stages. GPipe and
+/// 1F1B receive where they need the message, twice per micro-batch on a rank between two others;
+/// the rest post receives ahead and pay for fill and drain, and dualpipe for the meeting of its two
+/// directions in the middle.
 double exposed_hops(const Layout& l, double m) {
+  const double p = l.pp;
   if (l.pp == 1) return 0;
-  const double distance = l.pp - 1;
-  if (l.schedule == ScheduleKind::k1f1b) return 2.0 * distance * (m / l.pp + 0.68);
-  if (l.schedule == ScheduleKind::kGpipe) return 2.0 * distance + m;
-  return 2.4 * distance * l.virtual_stages;
+  switch (l.schedule) {
+    case ScheduleKind::kGpipe:
+      return 2 * m + 2 * (p - 2);
+    case ScheduleKind::k1f1b:
+      return l.pp == 2 ? m + 1 : 2 * m + 2 * (p - 2) - 1;
+    case ScheduleKind::kInterleaved:
+      return 2.0 * (l.num_parts() - 1);
+    case ScheduleKind::kZbH1:
+      return 4 * (p - 1);
+    case ScheduleKind::kZbH2:
+      return p - 1;
+    case ScheduleKind::kZbV:
+      return 5 * p - 7;
+    case ScheduleKind::kDualPipe:
+      return m * (1 - 1 / p) + p;
+  }
+  return 0;
+}
+
+/// Boundaries between virtual stages of one copy of the model that messages cross.
+int crossed_boundaries(const StageMap& map) {
+  int count = 0;
+  for (int i = 0; i < map.size(); ++i) {
+    if (map[i].copy == 0 && map[i].next >= 0 && map[map[i].next].rank != map[i].rank) ++count;
+  }
+  return count;
 }
 
 }  // namespace
@@ -223,8 +245,8 @@ QuickEstimate estimate(const Plan& plan, const CostModel& cost, StageCostCache& 
   if (plan.cluster().shared_cores) {
     // All ranks' work over the shared cores bounds the step from below.
     const double ranks_per_stage = static_cast<double>(plan.world_size()) / l.pp;
-    const double transfers =
-        2.0 * m * (l.num_parts() - 1) * costs.transfer().v;  // there and back; both ends copy
+    const double transfers = 2.0 * m * crossed_boundaries(plan.stage_map()) *
+                             costs.transfer().v;  // there and back; both ends copy
     const double all = (m * sum + 2.0 * transfers) * ranks_per_stage + tail * plan.world_size();
     const double oversubscribed =
         plan.world_size() > *plan.cluster().shared_cores ? cost.oversubscription() : 1.0;

@@ -19,9 +19,18 @@ ListCost operator*(const ListCost& a, double times) {
   return {a.compute * times, a.comm * times, a.host * times};
 }
 
-/// Every rank of `shape` and its counterpart that holds the other copy of the model.
-GroupShape with_mirror(const GroupShape& shape, int copies) {
-  return {.num_ranks = shape.num_ranks * copies, .ranks_per_node = shape.ranks_per_node};
+/// The shape of rank 0's group of `kind` and of the ranks that hold the other copies of the same
+/// blocks, at the far end of the pipeline.
+GroupShape with_copies(const Mesh& mesh,
+                       const ClusterSpec& cluster,
+                       const Layout& l,
+                       GroupKind kind) {
+  GroupShape shape = group_shape(mesh, cluster, kind);
+  if (l.model_copies() == 1) return shape;
+  shape.num_ranks *= 2;
+  const bool one_node = mesh.world_size() <= cluster.devices_per_node;
+  if (one_node) shape.ranks_per_node *= 2;
+  return shape;
 }
 
 /// Pipeline neighbours: the first rank of stage 0 and of stage 1.
@@ -138,9 +147,9 @@ StageCosts::StageCosts(const Plan& plan, const CostModel& cost, StageCostCache& 
   const Mesh mesh(plan.layout());
   const ClusterSpec& cluster = plan.cluster();
   tp_ = group_shape(mesh, cluster, GroupKind::kTp);
-  dp_ = group_shape(mesh, cluster, GroupKind::kDp);
+  dp_ = with_copies(mesh, cluster, plan.layout(), GroupKind::kDp);
   dp_shard_ = group_shape(mesh, cluster, GroupKind::kDpShard);
-  dp_replicate_ = group_shape(mesh, cluster, GroupKind::kDpReplicate);
+  dp_replicate_ = with_copies(mesh, cluster, plan.layout(), GroupKind::kDpReplicate);
   tie_ = group_shape(mesh, cluster, GroupKind::kTie);
   world_ = group_shape(mesh, cluster, GroupKind::kWorld);
   if (plan.layout().pp > 1) {
@@ -192,13 +201,11 @@ Seconds StageCosts::step_start(int stage) const {
 Seconds StageCosts::reduce(int stage, int bucket) const {
   const Bucket& b = placement(stage).buckets[static_cast<size_t>(bucket)];
   const Bytes bytes{kGradientBytes * static_cast<double>(b.padded_numel)};
-  // Two copies of the model are two more replicas: rank and mirrored rank reduce at the same time.
-  const int copies = plan_.layout().model_copies();
-  if (plan_.layout().zero_stage == 0)
-    return cost_.collective_time(CommOp::kAllReduce, bytes, with_mirror(dp_, copies));
+  // Two copies of the model double the replicas: a rank and its mirror reduce at the same time.
+  if (plan_.layout().zero_stage == 0) return cost_.collective_time(CommOp::kAllReduce, bytes, dp_);
   const Bytes shard = bytes / static_cast<double>(plan_.layout().dp_shard);
   return cost_.collective_time(CommOp::kReduceScatter, bytes, dp_shard_) +
-         cost_.collective_time(CommOp::kAllReduce, shard, with_mirror(dp_replicate_, copies));
+         cost_.collective_time(CommOp::kAllReduce, shard, dp_replicate_);
 }
 
 Seconds StageCosts::gather(int stage, int bucket) const {

@@ -133,6 +133,42 @@ inline std::vector<Layout> legal_layouts() {
   };
 }
 
+/// Legal layouts of small_model() with a batch of 8 under the schedules of virtual stages and split
+/// backward: ties to every other axis.
+inline std::vector<Layout> virtual_layouts() {
+  constexpr auto kFull = Recompute::kFull;
+  using enum ScheduleKind;
+  return {
+      {.pp = 2, .virtual_stages = 2, .micro_batch = 1, .schedule = kInterleaved},
+      {.pp = 2,
+       .virtual_stages = 2,
+       .micro_batch = 2,
+       .recompute = kFull,
+       .schedule = kInterleaved},
+      {.dp_shard = 2,
+       .tp = 2,
+       .pp = 2,
+       .virtual_stages = 2,
+       .micro_batch = 1,
+       .zero_stage = 1,
+       .schedule = kInterleaved},
+      {.pp = 3, .micro_batch = 1, .schedule = kZbH1, .stages = {1, 2, 1}},
+      {.dp_replicate = 2, .pp = 4, .micro_batch = 1, .recompute = kFull, .schedule = kZbH1},
+      {.tp = 2, .sp = true, .pp = 4, .micro_batch = 1, .schedule = kZbH2},
+      {.tp = 2, .pp = 2, .virtual_stages = 2, .micro_batch = 1, .schedule = kZbV},
+      {.dp_replicate = 2, .pp = 2, .virtual_stages = 2, .micro_batch = 1, .schedule = kZbV},
+      {.pp = 2, .micro_batch = 1, .schedule = kDualPipe, .stages = {1, 3}},
+      {.dp_shard = 2, .pp = 2, .micro_batch = 1, .zero_stage = 1, .schedule = kDualPipe},
+      {.pp = 4, .micro_batch = 1, .recompute = kFull, .schedule = kDualPipe},
+  };
+}
+
+inline std::vector<Layout> all_layouts() {
+  std::vector<Layout> out = legal_layouts();
+  for (const Layout& l : virtual_layouts()) out.push_back(l);
+  return out;
+}
+
 /// |a - b| within `relative` of b.
 inline ::testing::AssertionResult near_rel(double a, double b, double relative) {
   if (std::abs(a - b) <= relative * std::abs(b)) return ::testing::AssertionSuccess();

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "tests/unit/sim/plans.h"
@@ -384,6 +385,87 @@ TEST(ModelGraph, VocabularyShardsCoverEachRowOnce) {
     next += g.vocab_rows;
   }
   EXPECT_EQ(next, 61);
+}
+
+/// What each operator reads, as the history of the values: an operator's result is a name made of
+/// its kind, its parameter and its inputs. Equal histories mean equal arithmetic.
+class Histories {
+ public:
+  /// Runs the list; returns the operators with what they read.
+  std::multiset<std::string> run(const std::vector<OperatorStep>& steps) {
+    std::multiset<std::string> done;
+    for (const OperatorStep& s : steps) {
+      std::set<std::string> reads;
+      for (const BufferId b : s.op.inputs) reads.insert(value(b));
+      for (const BufferId b : s.op.outputs) {
+        if (values_.contains(b)) reads.insert(value(b));  // updated in place
+      }
+      std::string text = std::string(to_string(s.op.kind)) + "/" +
+                         std::to_string(static_cast<int>(s.op.param)) + "(";
+      for (const std::string& r : reads) text += r + ",";
+      const std::string key = std::to_string(std::hash<std::string>{}(text));
+      done.insert(std::string(to_string(s.op.kind)) + key);
+      int index = 0;
+      for (const BufferId b : s.op.outputs) values_[b] = key + "#" + std::to_string(index++);
+      for (const BufferId b : s.releases) values_.erase(b);
+    }
+    return done;
+  }
+
+ private:
+  std::string value(BufferId b) {
+    const auto [it, fresh] = values_.try_emplace(b, "buffer " + std::to_string(b));
+    return it->second;
+  }
+  std::map<BufferId, std::string> values_;
+};
+
+TEST(ModelGraph, SplitBackwardDoesTheSameArithmetic) {
+  for (const Layout& l : testing::all_layouts()) {
+    for (const bool bias : {false, true}) {
+      ModelSpec m = small_model();
+      m.qkv_bias = bias;
+      if (bias) m.family = ModelFamily::kQwen2;
+      const ModelGraph g = build_model_graph(ideal_plan(m, l), 0);
+      for (const BlockGraph& b : g.blocks) {
+        Histories whole, split;
+        std::multiset<std::string> halves = split.run(b.backward_input);
+        halves.merge(split.run(b.backward_weight));
+        EXPECT_EQ(whole.run(b.backward), halves) << summary(l);
+        EXPECT_EQ(matmul_flop(b.backward),
+                  matmul_flop(b.backward_input) + matmul_flop(b.backward_weight));
+      }
+    }
+  }
+}
+
+TEST(ModelGraph, SplitBackwardDefersWeightGradientsAndReleasesEverything) {
+  for (const Layout& l : testing::all_layouts()) {
+    const ModelGraph g = build_model_graph(ideal_plan(small_model(), l), 0);
+    for (const BlockGraph& b : g.blocks) {
+      for (const OperatorStep& s : b.backward_input)
+        EXPECT_NE(s.op.kind, OpKind::kLinearBackwardWeight);
+      for (const OperatorStep& s : b.backward_weight) {
+        EXPECT_NE(s.op.kind, OpKind::kLinearBackwardInput);
+        EXPECT_NE(s.op.kind, OpKind::kAttentionBackward);
+      }
+      std::set<BufferId> live =
+          survivors(b.forward, b.input >= 0 ? std::set{b.input} : std::set<BufferId>{});
+      if (b.output >= 0) live.erase(b.output);
+      live = survivors(b.recompute, live);
+      if (b.kind != BlockKind::kHead) live.insert(b.grad);
+      live = survivors(b.backward_input, live);
+      if (b.kind == BlockKind::kEmbedding) {
+        EXPECT_EQ(b.input_grad, -1);
+        EXPECT_TRUE(b.backward_input.empty());
+      } else {
+        EXPECT_EQ(live.erase(b.input_grad), 1u);  // handed on
+        EXPECT_EQ(buffer(b, "grad").bytes(), b.buffers[static_cast<size_t>(b.input_grad)].bytes());
+      }
+      live = survivors(b.backward_weight, live);
+      EXPECT_TRUE(live.empty()) << summary(l);
+    }
+  }
 }
 
 }  // namespace

@@ -63,7 +63,7 @@ TEST(Memory, TpShardsEverythingButTheNorms) {
 }
 
 TEST(Memory, TermsAddUpToThePeak) {
-  for (const Layout& l : testing::legal_layouts()) {
+  for (const Layout& l : testing::all_layouts()) {
     const Plan plan = ideal_plan(small_model(), l);
     for (int r = 0; r < plan.world_size(); ++r) {
       const MemoryProfile p = of_rank(plan, r);
@@ -134,8 +134,8 @@ TEST(Memory, QuickPeakIsThePeakOfTheFullReplay) {
   ModelSpec tied = small_model();
   tied.tied_embeddings = true;
   for (const ModelSpec& m : {small_model(), tied}) {
-    for (const Layout& l : testing::legal_layouts()) {
-      for (const int64_t batch : {int64_t{8}, int64_t{16}, int64_t{64}}) {
+    for (const Layout& l : testing::all_layouts()) {
+      for (const int64_t batch : {int64_t{8}, int64_t{16}, int64_t{24}, int64_t{64}}) {
         const Plan plan = ideal_plan(m, l, 16, batch);
         const CostModel cost = testing::ideal_cost(plan.cluster());
         StageCostCache cache;
@@ -170,6 +170,70 @@ TEST(Memory, QuickPeakFollowsTheStageThatIsHighestInTheEnd) {
     EXPECT_EQ(estimate(plan, cost, cache).peak_memory, s.report.peak_memory) << batch;
   }
   EXPECT_GT(peak_stages.size(), 1u);  // the case is one where the highest stage changes
+}
+
+/// Activations of each pipeline rank, in those that a rank of one stage saves for one micro-batch.
+std::vector<double> in_flight(ScheduleKind kind, int pp, int virtual_stages, int64_t batch) {
+  ModelSpec m = small_model();
+  m.num_layers = 4 * pp;
+  m.vocab_size = 1;  // equal stages
+  const Plan plan =
+      ideal_plan(m, {.pp = pp, .virtual_stages = virtual_stages, .schedule = kind}, 64, batch);
+  // Long runs saved per forward: the first rank after one forward of all its layers.
+  const ModelGraph graph = build_model_graph(plan, 0);
+  const StageFootprints f = footprints(graph);
+  const double saved = 4 * f.blocks[static_cast<int>(BlockKind::kDecoder)].forward.delta;
+  std::vector<double> out;
+  for (int r = 0; r < pp; ++r) out.push_back(of_rank(plan, r)[MemoryTerm::kActivations].v / saved);
+  return out;
+}
+
+// The table of micro-batches in flight, in bytes: a rank's peak is that many forwards of saved
+// tensors, and what it works on at the moment (less than one more forward, and what a split
+// backward keeps for its second half).
+TEST(Memory, ActivationsFollowTheMicroBatchesInFlight) {
+  const int p = 8;
+  const auto first = [&](ScheduleKind k, int v) { return in_flight(k, p, v, 4 * p).front(); };
+  const auto last = [&](ScheduleKind k, int v) { return in_flight(k, p, v, 4 * p).back(); };
+  constexpr double kWorking = 0.7;
+  EXPECT_NEAR(first(ScheduleKind::kGpipe, 1), 4 * p, kWorking);
+  EXPECT_NEAR(first(ScheduleKind::k1f1b, 1), p, kWorking);
+  EXPECT_NEAR(last(ScheduleKind::k1f1b, 1), 1, kWorking);
+  // Interleaved: (2(p-1) + (v-1)p + 1) parts of 1/v: p (1 + (p-1)/(p v)) forwards.
+  EXPECT_NEAR(first(ScheduleKind::kInterleaved, 2), p * (1 + (p - 1.0) / (p * 2)), kWorking);
+  EXPECT_NEAR(first(ScheduleKind::kInterleaved, 4), p * (1 + (p - 1.0) / (p * 4)), kWorking);
+  for (const double forwards : in_flight(ScheduleKind::kDualPipe, p, 1, 4 * p))
+    EXPECT_NEAR(forwards, p + 1, kWorking);
+  // Between its halves a split backward keeps less than a forward saved: at most the table.
+  const std::vector<double> h1 = in_flight(ScheduleKind::kZbH1, p, 1, 4 * p);
+  const std::vector<double> h2 = in_flight(ScheduleKind::kZbH2, p, 1, 4 * p);
+  const std::vector<double> v = in_flight(ScheduleKind::kZbV, p, 2, 4 * p);
+  for (size_t r = 0; r < h1.size(); ++r) {
+    EXPECT_LE(h1[r], p + kWorking);
+    EXPECT_LE(h2[r], 2 * p - 1 + kWorking);
+    EXPECT_LE(v[r], p + kWorking);
+    EXPECT_GE(h1[r], 0.7 * p);
+    EXPECT_GE(h2[r], 0.7 * (2 * p - 1));
+    EXPECT_GE(v[r], 0.7 * p);
+  }
+}
+
+TEST(Memory, DualPipeHoldsTheParametersTwice) {
+  const Plan one = ideal_plan(small_model(), {.pp = 2}, 16, 8);
+  const Plan two = ideal_plan(small_model(), {.pp = 2, .schedule = ScheduleKind::kDualPipe}, 16, 8);
+  EXPECT_EQ(states(of_rank(two, 0)), states(of_rank(one, 0)) + states(of_rank(one, 1)));
+  EXPECT_EQ(states(of_rank(two, 0)), states(of_rank(two, 1)));
+}
+
+// Megatron-Bridge 5077: 8 layers as 1, 2, 2, 3: the heaviest stage decides, not the average.
+TEST(Memory, TheHeaviestOfUnevenStagesDecides) {
+  ModelSpec m = small_model();
+  m.num_layers = 8;
+  const Plan plan =
+      ideal_plan(m, {.pp = 4, .schedule = ScheduleKind::kGpipe, .stages = {1, 2, 2, 3}}, 16, 16);
+  const Simulation s = simulate(plan, testing::ideal_cost(plan.cluster()));
+  EXPECT_EQ(s.peak_stage, 3);
+  EXPECT_EQ(s.report.peak_memory, of_rank(plan, 3).peak);
 }
 
 }  // namespace

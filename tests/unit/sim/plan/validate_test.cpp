@@ -2,6 +2,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <numeric>
+
+#include "sim/plan/executor_support.h"
 #include "tests/unit/sim/plans.h"
 
 namespace meshwright {
@@ -184,6 +187,102 @@ TEST(Validate, AllViolationsAreReturnedTogether) {
   std::vector<std::string> fields;
   for (const Error& e : outcome.violations) fields.push_back(e.field);
   EXPECT_EQ(fields, (Messages{"dp_replicate", "zero_stage", "tp", "stages", "micro_batch"}));
+}
+
+/// 80 layers on 64 devices: tp 4, pp 16, one data-parallel rank and 1024 micro-batches.
+Layout pp16(ScheduleKind schedule, int virtual_stages) {
+  return {.tp = 4, .pp = 16, .virtual_stages = virtual_stages, .schedule = schedule};
+}
+
+TEST(Validate, EveryScheduleHasALegalLayout) {
+  for (int k = 0; k < kNumScheduleKinds; ++k) {
+    const auto kind = static_cast<ScheduleKind>(k);
+    const int v = kind == ScheduleKind::kInterleaved ? 5 : kind == ScheduleKind::kZbV ? 2 : 1;
+    EXPECT_EQ(broken(pp16(kind, v)), Messages{}) << to_string(kind);
+  }
+}
+
+TEST(Validate, VirtualStagesAndScheduleGoTogether) {
+  EXPECT_EQ(broken(pp16(ScheduleKind::k1f1b, 2)),
+            Messages{"virtual_stages=2: schedule 1f1b has one part of the model per rank; "
+                     "use schedule=interleaved, or virtual_stages=1"});
+  EXPECT_EQ(broken(pp16(ScheduleKind::kInterleaved, 1)),
+            Messages{"virtual_stages=1: schedule interleaved needs several parts of the model per "
+                     "rank; use virtual_stages=2, or schedule=1f1b"});
+  EXPECT_EQ(broken(pp16(ScheduleKind::kZbV, 1)),
+            Messages{"virtual_stages=1: schedule zb_v has two parts of the model per rank; "
+                     "use virtual_stages=2"});
+  EXPECT_EQ(broken({.dp_replicate = 16, .tp = 4, .schedule = ScheduleKind::kZbH1}),
+            Messages{"schedule=zb_h1: needs pp > 1; use schedule=1f1b, or pp=2"});
+}
+
+TEST(Validate, DualPipeNeedsAnEvenPipeline) {
+  const auto problem = make_problem(
+      builtin_model("llama-3-70b"), builtin_cluster("24xa100-80g"), 4096, 1024, Precision::kBf16);
+  EXPECT_EQ(broken(problem, {.tp = 8, .pp = 3, .schedule = ScheduleKind::kDualPipe}),
+            Messages{"pp=3: schedule dualpipe feeds the pipeline from both ends and needs an even "
+                     "pp; use pp=2 or pp=4"});
+}
+
+// NeMo issue 14288: fewer micro-batches than stages with virtual stages; named up front.
+TEST(Validate, TooFewMicroBatchesForTheSchedule) {
+  Layout l = pp16(ScheduleKind::kInterleaved, 5);
+  l.micro_batch = 4;
+  EXPECT_EQ(
+      broken(llama_70b(4096, 32), l),
+      Messages{"micro_batch=4: makes 8 micro-batches, but schedule interleaved on pp=16 needs "
+               "at least 16; use micro_batch=2, --global-batch 262144, or schedule=1f1b"});
+  EXPECT_EQ(broken(llama_70b(4096, 30), pp16(ScheduleKind::kZbV, 2)),
+            Messages{"micro_batch=1: makes 30 micro-batches, but schedule zb_v on pp=16 needs at "
+                     "least 31; use --global-batch 126976, or schedule=1f1b"});
+  EXPECT_EQ(
+      broken(llama_70b(4096, 33), pp16(ScheduleKind::kDualPipe, 1)),
+      Messages{"micro_batch=1: makes 33 micro-batches, but schedule dualpipe on pp=16 needs an "
+               "even number of at least 32; use --global-batch 139264, or schedule=1f1b"});
+  // A remainder is legal: the micro-batches go in groups of at least pp.
+  EXPECT_EQ(broken(llama_70b(4096, 33), pp16(ScheduleKind::kInterleaved, 5)), Messages{});
+}
+
+// Megatron-LM issue 468: 80 layers on pp 16 with 2 layers per virtual stage floor to 64 layers.
+TEST(Validate, VirtualStagesNeverDropLayers) {
+  Layout l = pp16(ScheduleKind::kInterleaved, 2);
+  l.stages.assign(32, 2);
+  const Messages m = broken(l);
+  ASSERT_EQ(m.size(), 1u);
+  EXPECT_THAT(m[0], ::testing::HasSubstr("must cover the 80 layers exactly once, but sum to 64"));
+  EXPECT_THAT(
+      m[0],
+      ::testing::HasSubstr("use --stages 2,3,3,3,3,3,3,3,3,3,3,3,3,3,3,3,3,2,2,2,2,2,2,2,2,2,"
+                           "2,2,2,2,2,2, or for equal parts virtual_stages=5"));
+  l.stages.pop_back();
+  EXPECT_THAT(broken(l).front(),
+              ::testing::HasSubstr("must have one entry per part: 31 given, pp(16) * "
+                                   "virtual_stages(2) is 32"));
+  EXPECT_EQ(broken(pp16(ScheduleKind::kInterleaved, 6)),
+            Messages{"virtual_stages=6: pp(16) * virtual_stages(6) = 96 parts exceed the 80 layers "
+                     "of the model; use virtual_stages=5"});
+  // Without a split of its own, 80 layers over 32 parts are uneven and whole.
+  const auto outcome = validate(llama_70b(), pp16(ScheduleKind::kInterleaved, 2));
+  ASSERT_TRUE(outcome.plan.has_value());
+  EXPECT_EQ(std::accumulate(
+                outcome.plan->layout().stages.begin(), outcome.plan->layout().stages.end(), 0),
+            80);
+}
+
+TEST(ExecutorSupport, RefusesByNameWhatTheWorkerCannotRun) {
+  for (int k = 0; k < kNumScheduleKinds; ++k) {
+    const auto kind = static_cast<ScheduleKind>(k);
+    const int v = kind == ScheduleKind::kInterleaved ? 5 : kind == ScheduleKind::kZbV ? 2 : 1;
+    const auto outcome = validate(llama_70b(), pp16(kind, v));
+    ASSERT_TRUE(outcome.plan.has_value());
+    const auto refusal = executor_refuses(*outcome.plan);
+    const bool runs = kind != ScheduleKind::kDualPipe;
+    EXPECT_EQ(refusal.has_value(), !runs) << to_string(kind);
+    if (!refusal) continue;
+    EXPECT_EQ(refusal->field, "schedule");
+    EXPECT_EQ(refusal->value, to_string(kind));
+    EXPECT_THAT(refusal->remedy, ::testing::HasSubstr("schedule=1f1b"));
+  }
 }
 
 }  // namespace

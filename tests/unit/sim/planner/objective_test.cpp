@@ -21,7 +21,10 @@ std::shared_ptr<const Problem> llama_8b_on_16() {
 
 PlannerResult best(Objective objective) {
   const auto problem = llama_8b_on_16();
-  return plan_for(objective, problem, CostModel(problem->cluster, nullptr), {.top_k = 3});
+  return plan_for(objective,
+                  problem,
+                  CostModel(problem->cluster, nullptr),
+                  {.top_k = 3, .pins = {.schedule = ScheduleKind::k1f1b}});
 }
 
 TEST(Objective, SizesArePowersOfTwoAndTheWhole) {

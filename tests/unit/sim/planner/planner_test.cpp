@@ -6,6 +6,7 @@
 
 #include <set>
 
+#include "sim/plan/executor_support.h"
 #include "tests/unit/sim/plans.h"
 
 namespace meshwright {
@@ -164,6 +165,34 @@ TEST(Planner, IllegalPinIsRejectedByItsRule) {
   EXPECT_TRUE(r.plans.empty());
   EXPECT_EQ(r.feasible, 0);
   expect_accounted(r);
+}
+
+TEST(Planner, LocalRanksAreOfferedOnlyWhatTheWorkerRuns) {
+  auto problem = make_problem(small_model(), builtin_cluster("4xlocal"), 16, 8, Precision::kFp32);
+  for (const RankedPlan& p : search(problem, {}, 1000).plans)
+    EXPECT_FALSE(executor_refuses(p.plan).has_value()) << summary(p.plan.layout());
+  // Pinned, it is rejected by name and counted.
+  const PlannerResult r = search(problem, parse_layout_pins("schedule=dualpipe,pp=4", "").value());
+  EXPECT_TRUE(r.plans.empty());
+  expect_accounted(r);
+  bool named = false;
+  for (const Rejection& x : r.rejected)
+    named = named || x.rule.find("the worker does not run it yet") != std::string::npos;
+  EXPECT_TRUE(named);
+}
+
+TEST(Planner, GpuClustersAreOfferedEverySchedule) {
+  const auto problem = make_problem(
+      builtin_model("llama-3-8b"), builtin_cluster("16xh100"), 4096, 128, Precision::kBf16);
+  std::set<std::pair<ScheduleKind, int>> seen;
+  for (const Layout& l : enumerate_layouts(*problem, {}))
+    if (l.pp > 1) seen.insert({l.schedule, l.virtual_stages});
+  for (int k = 0; k < kNumScheduleKinds; ++k) {
+    const auto kind = static_cast<ScheduleKind>(k);
+    const bool two = kind == ScheduleKind::kInterleaved || kind == ScheduleKind::kZbV;
+    EXPECT_TRUE(seen.contains({kind, two ? 2 : 1})) << to_string(kind);
+  }
+  EXPECT_TRUE(seen.contains({ScheduleKind::kInterleaved, 4}));  // 32 layers
 }
 
 TEST(Planner, TooLittleMemoryIsCounted) {

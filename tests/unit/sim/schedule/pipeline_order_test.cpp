@@ -173,5 +173,50 @@ TEST(PipelineOrder, InterleavingShortPipelinesPaysAsPublished) {
   EXPECT_NEAR(plain / interleaved, 15 / 11.5, 1e-12);
 }
 
+// GPipe bubbles of 47, 30 and 27 % of the step, marin issue 6532.
+TEST(PipelineOrder, GpipeFractionsArePublished) {
+  const auto fraction = [](int p, int m) {
+    const SlotRun run = play_slots({ScheduleKind::kGpipe, p, 1, m}, kEqual);
+    return run.bubble() / run.makespan;
+  };
+  EXPECT_NEAR(fraction(8, 8), 0.47, 0.005);
+  EXPECT_NEAR(fraction(8, 16), 0.30, 0.005);
+  EXPECT_NEAR(fraction(4, 8), 0.27, 0.005);
+}
+
+/// What the authors of arXiv:2401.10241 computed (tables 5 and 8) from profiled passes:
+/// milliseconds of F, Bin, W and a transfer on A100 (the four times are recalled from its appendix;
+/// with them the published ZB-H2 rates of p = 8, m = 24 and of p = 32, m = 128 follow to their last
+/// digit).
+struct PublishedRates {
+  SlotTimes t;
+  int p, m;
+  double one_f_one_b, zb_h1, zb_h2;
+};
+const PublishedRates kPublished[] = {
+    {{18.522, 18.086, 9.337, 0.601}, 8, 24, 0.2431, 0.1585, 0.1083},
+    {{18.522, 18.086, 9.337, 0.601}, 8, 32, 0.1985, 0.1242, 0.0837},
+    {{18.522, 18.086, 9.337, 0.601}, 8, 64, 0.1240, 0.0674, 0.0444},
+    {{29.718, 29.444, 19.927, 0.527}, 8, 24, 0.2347, 0.1323, 0.0698},
+    {{29.718, 29.444, 19.927, 0.527}, 8, 64, 0.1091, 0.0554, 0.0294},
+    {{10.419, 10.207, 7.715, 0.408}, 32, 128, 0.2168, 0.1106, 0.0490},
+    {{10.419, 10.207, 7.715, 0.408}, 32, 256, 0.1352, 0.0594, 0.0257},
+};
+
+// Their cost is the longest rank from its first to its last slot. How they order transfers is not
+// published, hence the tolerance.
+TEST(PipelineOrder, PublishedBubbleRates) {
+  constexpr double kTolerance = 0.07;
+  for (const PublishedRates& row : kPublished) {
+    const auto rate = [&](ScheduleKind kind) {
+      const double idle = play_slots({kind, row.p, 1, row.m}, row.t).worst_own_idle();
+      return idle / (idle + row.m * (row.t.forward + row.t.input + row.t.weight));
+    };
+    EXPECT_NEAR(rate(ScheduleKind::k1f1b) / row.one_f_one_b, 1, kTolerance);
+    EXPECT_NEAR(rate(ScheduleKind::kZbH1) / row.zb_h1, 1, kTolerance);
+    EXPECT_NEAR(rate(ScheduleKind::kZbH2) / row.zb_h2, 1, kTolerance);
+  }
+}
+
 }  // namespace
 }  // namespace meshwright

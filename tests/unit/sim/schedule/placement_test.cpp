@@ -69,7 +69,12 @@ Plan random_plan() {
   l.dp_replicate = *rc::gen::element(1, 2);
   l.dp_shard = *rc::gen::element(1, 2, 4);
   l.zero_stage = l.dp_shard > 1 ? 1 : 0;
-  return ideal_plan(m, l);
+  if (l.pp % 2 == 0 && *rc::gen::arbitrary<bool>()) l.schedule = ScheduleKind::kDualPipe;
+  if (l.pp > 1 && 2 * l.pp <= m.num_layers && *rc::gen::arbitrary<bool>()) {
+    l.schedule = ScheduleKind::kZbV;
+    l.virtual_stages = 2;
+  }
+  return ideal_plan(m, l, 16, 16 * l.dp());
 }
 
 TEST(Placement, EveryLogicalElementIsCountedExactlyOnce) {
@@ -138,19 +143,54 @@ TEST(Placement, OwnedRangesOfARankListCoverTheBucketOnce) {
   }));
 }
 
-TEST(Placement, EveryLayerIsOnExactlyOneStage) {
-  for (const Layout& l : testing::legal_layouts()) {
+TEST(Placement, EveryLayerIsOnExactlyOneStageOfEachCopy) {
+  for (const Layout& l : testing::all_layouts()) {
     const Plan plan = ideal_plan(small_model(), l);
-    std::map<int, int> stages_of_block;
-    for (int s = 0; s < l.pp; ++s) {
-      for (auto [b, end] = plan.blocks_of_stage(s); b < end; ++b) ++stages_of_block[b];
+    std::map<int, std::vector<int>> ranks_of_block;
+    for (int s = 0; s < plan.stage_map().size(); ++s) {
+      for (auto [b, end] = plan.blocks_of_stage(s); b < end; ++b)
+        ranks_of_block[b].push_back(plan.stage_map()[s].rank);
     }
-    EXPECT_EQ(stages_of_block.size(), 6u);
-    for (const auto& [block, count] : stages_of_block) EXPECT_EQ(count, 1) << block;
+    EXPECT_EQ(ranks_of_block.size(), 6u);
+    for (const auto& [block, ranks] : ranks_of_block)
+      EXPECT_EQ(ranks.size(), static_cast<size_t>(plan.layout().model_copies())) << block;
     const PlacementTable table(plan);
     for (const TensorPlacement& t : table.tensors()) {
-      EXPECT_EQ(t.stages, std::vector{plan.stage_of_block(t.logical.block)}) << t.logical.name;
+      EXPECT_EQ(t.stages, ranks_of_block[t.logical.block]) << t.logical.name;
+      EXPECT_EQ(t.stages.front(), plan.stage_of_block(t.logical.block));
     }
+  }
+}
+
+TEST(Placement, PartsOfARankInALoopAVAndMirrored) {
+  ModelSpec m = small_model();
+  m.num_layers = 8;
+  const auto ranks = [&](ScheduleKind kind, int pp, int v) {
+    const Plan plan = ideal_plan(m, {.pp = pp, .virtual_stages = v, .schedule = kind}, 16, 16);
+    std::vector<std::vector<std::pair<int, int>>> out;
+    for (int r = 0; r < pp; ++r) {
+      out.emplace_back();
+      for (const int s : plan.stage_map().of_rank(r)) out.back().push_back(plan.blocks_of_stage(s));
+    }
+    return out;
+  };
+  using Ranges = std::vector<std::vector<std::pair<int, int>>>;
+  EXPECT_EQ(ranks(ScheduleKind::kInterleaved, 2, 2), (Ranges{{{0, 3}, {5, 7}}, {{3, 5}, {7, 10}}}));
+  EXPECT_EQ(ranks(ScheduleKind::kZbV, 2, 2), (Ranges{{{0, 3}, {7, 10}}, {{3, 5}, {5, 7}}}));
+  EXPECT_EQ(ranks(ScheduleKind::kDualPipe, 2, 1), (Ranges{{{0, 5}, {5, 10}}, {{5, 10}, {0, 5}}}));
+}
+
+TEST(Placement, ATiedTableIsSharedWhereOneRankHoldsBothEnds) {
+  ModelSpec m = small_model();
+  m.tied_embeddings = true;
+  for (const ScheduleKind kind : {ScheduleKind::kZbV, ScheduleKind::kDualPipe}) {
+    const Plan plan = ideal_plan(
+        m, {.pp = 2, .virtual_stages = kind == ScheduleKind::kZbV ? 2 : 1, .schedule = kind});
+    for (const RankPlacement& rank : stage_placements(plan)) {
+      for (const Bucket& b : rank.buckets) EXPECT_FALSE(b.tied);
+    }
+    const RankPlacement first = stage_placements(plan).front();
+    EXPECT_EQ(first.find(5, ParamSlot::kLmHead).first, first.find(0, ParamSlot::kTable).first);
   }
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plays the slots of a schedule with free communication: bubbles and micro-batches in flight as the
-// papers count them, without operators, messages or an optimizer.
+// Plays the slots of a schedule, by default with free communication: bubbles and micro-batches in
+// flight as the papers count them, without operators, messages or an optimizer.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -20,6 +20,7 @@ struct SlotTimes {
   double forward = 1;
   double input = 1;
   double weight = 1;
+  double transfer = 0;  ///< From one rank to another, from the end of a pass; holds nobody up.
   [[nodiscard]] double of(SlotWork w) const {
     return w == SlotWork::kForward          ? forward
            : w == SlotWork::kBackwardInput  ? input
@@ -63,7 +64,7 @@ inline SlotRun play_slots(const PipelineShape& shape, const SlotTimes& t) {
     if (s.work == SlotWork::kBackwardWeight || from < 0) return true;
     const auto it = done.find({forward, from, s.micro_batch});
     if (it == done.end()) return false;
-    at = std::max(at, it->second);
+    at = std::max(at, it->second + (map[from].rank == v.rank ? 0 : t.transfer));
     return true;
   };
   for (bool progress = true; progress;) {
