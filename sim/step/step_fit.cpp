@@ -35,7 +35,7 @@ FitParameter bounds_of(const StepConstantSet& set, const StepConstantSet::Entry&
                                {"elementwise_compiled", 0.30, 2.00},
                                {"cast_traffic", 0.30, 4.00},
                                {"score_traffic", 0.30, 1.50},
-                               {"loss_bytes_per_logit", 10, 80},
+                               {"loss_bytes_per_logit", 10, 120},
                                {"moe_gemm", 0.60, 1.00},
                                {"mamba_traffic", 0.50, 5.00},
                                {"moe_traffic", 0.50, 5.00},
@@ -63,7 +63,7 @@ std::vector<double> crowd_weights(const std::vector<TrainingCase>& cases) {
   const auto key = [](const TrainingCase& c) { return c.source + c.model + c.device; };
   for (const TrainingCase& c : cases) ++crowd[key(c)];
   std::vector<double> weights;
-  for (const TrainingCase& c : cases) weights.push_back(std::pow(crowd[key(c)], -0.25));
+  for (const TrainingCase& c : cases) weights.push_back(std::pow(crowd[key(c)], -0.15));
   return weights;
 }
 

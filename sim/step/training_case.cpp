@@ -34,12 +34,13 @@ std::optional<double> layers_in_name(std::string_view name) {
   return n > 0 ? std::optional(n) : std::nullopt;
 }
 
-/// Keeps `layers` of the model, dense ones first; nothing where it has no more.
+/// A test model of fewer layers, with the same share of each kind.
 void truncate_layers(ModelShape& model, double layers) {
+  const double scale = layers / model.num_layers();
   double left = layers;
   for (int i = 0; i < model.num_kinds; ++i) {
     BlockShape& b = model.kinds[static_cast<size_t>(i)];
-    b.count = i + 1 == model.num_kinds ? left : std::min(b.count, left);
+    b.count = i + 1 == model.num_kinds ? left : std::round(b.count * scale);
     left -= b.count;
   }
 }
@@ -104,7 +105,8 @@ std::optional<ModelShape> model_of(const RowReader& r) {
   return model;
 }
 
-void read_precision(const RowReader& r, const std::string& notes, StepWorkload& w) {
+void read_precision(const RowReader& r, const std::string& notes, TrainingCase& c) {
+  StepWorkload& w = c.problem.work;
   const std::string text = lowered(r.text("precision"));
   if (contains(text, "fp4")) {
     w.precision = GemmPrecision::kFp4;
@@ -113,7 +115,9 @@ void read_precision(const RowReader& r, const std::string& notes, StepWorkload& 
   } else if (contains(text, "fp8") || contains(text, "float8")) {
     w.precision = GemmPrecision::kFp8;
   }
-  w.compiled = contains(notes, "compile") || contains(text, "float8");
+  // torchtitan publishes its tensor-parallel figures with torch.compile on.
+  w.compiled = contains(notes, "compile") || contains(text, "float8") ||
+               (c.framework == "torchtitan" && c.layout.shard.tp > 1);
   w.async_tp = contains(notes, "asynctp") || contains(notes, "async tp");
 }
 
@@ -263,7 +267,7 @@ TrainingCase training_case(const CsvTable& table, size_t row) {
   c.problem.model = *model;
   c.skipped = read_layout(r, notes, c);
   if (!c.skipped.empty()) return c;
-  read_precision(r, notes, c.problem.work);
+  read_precision(r, notes, c);
   read_recompute(r, notes, c.framework, c);
   const std::string name = lowered(c.model);
   c.problem.work.lora = contains(name, "lora");
