@@ -80,6 +80,8 @@ struct FrameworkProfile {
   double mamba_traffic = 1;        ///< Scan and convolution bytes over 40 per inner channel.
   double collective_alpha_s = 31e-6;
   double straggle_per_doubling = 0.0067;
+  double spread = 0.15;            ///< 80 % of steps lie within exp(+-spread) of the prediction.
+  double spread_assumed = 1.3;     ///< Wider by this where inputs are assumed, not given.
   double bubble_zb1 = 0.4;
   double bubble_zb2 = 0.03;
 };
@@ -93,6 +95,7 @@ struct StepWorkload {
   bool sequence_parallel = false;
   bool async_tp = false;
   bool compiled = false;
+  bool fused_loss = false;  ///< Cross entropy in one kernel, gradient over the logits.
   bool lora = false;     ///< Base weights frozen: no weight gradients.
   bool offload = false;  ///< Optimizer on the host.
   double packed = 1;     ///< Mean over squares of packed document lengths: attention's share.

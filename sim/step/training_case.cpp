@@ -34,13 +34,13 @@ std::optional<double> layers_in_name(std::string_view name) {
   return n > 0 ? std::optional(n) : std::nullopt;
 }
 
-/// A test model of fewer layers, with the same share of each kind.
+/// A test model of fewer layers: the same share of each kind, and one of the first kind at least.
 void truncate_layers(ModelShape& model, double layers) {
   const double scale = layers / model.num_layers();
   double left = layers;
   for (int i = 0; i < model.num_kinds; ++i) {
     BlockShape& b = model.kinds[static_cast<size_t>(i)];
-    b.count = i + 1 == model.num_kinds ? left : std::round(b.count * scale);
+    b.count = i + 1 == model.num_kinds ? left : std::max(1.0, std::round(b.count * scale));
     left -= b.count;
   }
 }
@@ -118,6 +118,7 @@ void read_precision(const RowReader& r, const std::string& notes, TrainingCase& 
   // torchtitan publishes its tensor-parallel figures with torch.compile on.
   w.compiled = contains(notes, "compile") || contains(text, "float8") ||
                (c.framework == "torchtitan" && c.layout.shard.tp > 1);
+  w.fused_loss = contains(notes, "fused ce");
   w.async_tp = contains(notes, "asynctp") || contains(notes, "async tp");
 }
 
@@ -192,6 +193,12 @@ std::string read_layout(const RowReader& r, const std::string& notes, TrainingCa
   read_schedule(r, notes, c);
   split_layers(c.problem.model.num_layers(), l);
   return {};
+}
+
+StateConvention states_of(const std::string& framework) {
+  if (framework == "torchtitan" || framework == "composer") return StateConvention::kTorchFsdp;
+  if (framework.starts_with("megatron_core")) return StateConvention::kMegatron;
+  return StateConvention::kDeepSpeed;
 }
 
 std::optional<double> measured_step(const RowReader& r, const StepWorkload& w) {
@@ -274,10 +281,26 @@ TrainingCase training_case(const CsvTable& table, size_t row) {
   c.problem.work.offload = r.text("offload") == "yes";
   c.measured_s = measured_step(r, c.problem.work);
   if (!c.measured_s) c.skipped = "no measured time";
-  c.rank_group = c.source + "|" + c.model + "|" + c.device + "|" + std::string(r.text("num_gpus")) +
-                 "|" + std::string(r.text("global_batch")) + "|" + std::string(r.text("seq_len")) +
-                 "|" + std::string(r.text("precision"));
+  c.rank_group = c.source + "|" + c.model + "|" + c.device;
+  for (const char* column : {"num_gpus", "global_batch", "seq_len", "precision"}) {
+    c.rank_group += "|" + std::string(r.text(column));
+  }
+  c.layout_key = c.rank_group;
+  for (const char* column : {"tp", "pp", "vpp", "cp", "ep", "dp", "zero_stage_or_fsdp",
+                             "micro_batch", "recompute", "sp", "flash_attn", "heads"}) {
+    c.layout_key += "|" + std::string(r.text(column));
+  }
+  c.measured_memory_gib = r.number("measured_peak_mem_gib");
+  c.memory_source = c.source + (r.text("mem_unit") == "GiB" ? " memory" : " memory (GB or GiB)");
+  c.states = states_of(c.framework);
   return c;
+}
+
+double prediction_spread(const TrainingCase& c, const StepConstants& constants) {
+  DeviceFacts device;
+  FrameworkProfile profile;
+  constants.apply(c.framework, c.device_class, device, profile);
+  return std::exp(profile.spread * (c.inputs_assumed ? profile.spread_assumed : 1));
 }
 
 StepTerms predict_case(const TrainingCase& c, const StepConstants& constants) {
