@@ -60,6 +60,7 @@ const std::map<std::string, double FrameworkProfile::*>& framework_keys() {
       {"collective_alpha_s", &F::collective_alpha_s},
       {"straggle_per_doubling", &F::straggle_per_doubling},
       {"spread", &F::spread},
+      {"spread_experts", &F::spread_experts},
       {"spread_assumed", &F::spread_assumed},
       {"bubble_zb1", &F::bubble_zb1},
       {"bubble_zb2", &F::bubble_zb2},

@@ -82,6 +82,7 @@ struct FrameworkProfile {
   double straggle_per_doubling = 0.0067;
   double spread = 0.15;            ///< 80 % of steps lie within exp(+-spread) of the prediction.
   double spread_assumed = 1.3;     ///< Wider by this where inputs are assumed, not given.
+  double spread_experts = 2.0;     ///< Wider by this for models with experts.
   double bubble_zb1 = 0.4;
   double bubble_zb2 = 0.03;
 };

@@ -281,15 +281,16 @@ TrainingCase training_case(const CsvTable& table, size_t row) {
   c.problem.work.offload = r.text("offload") == "yes";
   c.measured_s = measured_step(r, c.problem.work);
   if (!c.measured_s) c.skipped = "no measured time";
-  c.rank_group = c.source + "|" + c.model + "|" + c.device;
+  c.rank_group = c.source + "|" + c.model + "|" + c.device + "|" + c.framework;
   for (const char* column : {"num_gpus", "global_batch", "seq_len", "precision"}) {
     c.rank_group += "|" + std::string(r.text(column));
   }
   c.layout_key = c.rank_group;
-  for (const char* column : {"tp", "pp", "vpp", "cp", "ep", "dp", "zero_stage_or_fsdp",
+  for (const char* column : {"tp", "pp", "vpp", "cp", "ep", "dp", "zero_norm",
                              "micro_batch", "recompute", "sp", "flash_attn", "heads"}) {
     c.layout_key += "|" + std::string(r.text(column));
   }
+  c.layout_key += "|" + std::to_string(static_cast<int>(c.layout.schedule));
   c.measured_memory_gib = r.number("measured_peak_mem_gib");
   c.memory_source = c.source + (r.text("mem_unit") == "GiB" ? " memory" : " memory (GB or GiB)");
   c.states = states_of(c.framework);
@@ -300,7 +301,10 @@ double prediction_spread(const TrainingCase& c, const StepConstants& constants) 
   DeviceFacts device;
   FrameworkProfile profile;
   constants.apply(c.framework, c.device_class, device, profile);
-  return std::exp(profile.spread * (c.inputs_assumed ? profile.spread_assumed : 1));
+  const ModelShape& m = c.problem.model;
+  const bool experts = m.kinds[static_cast<size_t>(m.num_kinds - 1)].ffn.num_experts > 0;
+  return std::exp(profile.spread * (experts ? profile.spread_experts : 1) *
+                  (c.inputs_assumed ? profile.spread_assumed : 1));
 }
 
 StepTerms predict_case(const TrainingCase& c, const StepConstants& constants) {
