@@ -244,15 +244,15 @@ class BlockPricer {
       const double bytes = 2 * tokens_ / s_.tp * block.ffn.top_k * width;
       const double domain = std::min(p_.device.nvlink_domain, s_.ep);
       const double nv = p_.device.nvlink_bandwidth * p_.device.nvlink_efficiency;
-      double one = bytes * (domain - 1) / s_.ep / nv;
+      double one = f.ep_exposed * bytes * (domain - 1) / s_.ep / nv;
       if (s_.ep > domain) {
         // A token goes to a node once, however many of its experts are there.
         const double nodes = s_.ep / domain;
         const double copies = (nodes - 1) * (1 - std::pow(1 - 1 / nodes, block.ffn.top_k));
         const double nic = p_.links.nic_bandwidth * f.nic_efficiency;
-        one = std::max(one, bytes / block.ffn.top_k * copies / nic);
+        one = std::max(one, f.ep_nic_exposed * bytes / block.ffn.top_k * copies / nic);
       }
-      c.ep_s = f.ep_exposed * 2 * (one + f.collective_alpha_s) * (2 + again);
+      c.ep_s = 2 * (one + f.collective_alpha_s) * (2 + again);
     }
   }
 

@@ -36,6 +36,7 @@ const std::map<std::string, double FrameworkProfile::*>& framework_keys() {
       {"tp_exposed", &F::tp_exposed},
       {"tp_async_exposed", &F::tp_async_exposed},
       {"ep_exposed", &F::ep_exposed},
+      {"ep_nic_exposed", &F::ep_nic_exposed},
       {"cp_exposed", &F::cp_exposed},
       {"pp_exposed", &F::pp_exposed},
       {"dp_exposed", &F::dp_exposed},

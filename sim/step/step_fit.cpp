@@ -38,7 +38,7 @@ FitParameter bounds_of(const StepConstantSet& set, const StepConstantSet::Entry&
                                {"loss_bytes_per_logit", 10, 120},
                                {"moe_gemm", 0.60, 1.00},
                                {"mamba_traffic", 0.50, 5.00},
-                               {"moe_traffic", 0.50, 5.00},
+                               {"moe_traffic", 0.50, 12.00},
                                {"fsdp_interference", 0.05, 1.00},
                                {"host_norm", 2, 10},
                                {"host_layer_s", 2e-5, 2e-3},

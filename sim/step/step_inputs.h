@@ -56,7 +56,8 @@ struct FrameworkProfile {
   double host_step_s = 0;         ///< Optimizer's own issue, logging, data.
   double tp_exposed = 1;          ///< Of tensor-parallel collectives.
   double tp_async_exposed = 1;    ///< Same, with async tensor parallelism.
-  double ep_exposed = 1;
+  double ep_exposed = 1;           ///< Of expert all-to-all inside the NVLink domain.
+  double ep_nic_exposed = 1;       ///< Of what crosses the NICs.
   double cp_exposed = 0.3;
   double pp_exposed = 0.27;
   double dp_exposed = 1;           ///< Of gradient reduction that could hide nowhere.

@@ -241,6 +241,9 @@ TrainingCase training_case(const CsvTable& table, size_t row) {
       contains(r.text("notes"), "raw row:")) {
     c.framework = "megatron_core_2026";
   }
+  if (c.framework == "megatron_core" && contains(r.text("notes"), "no comm overlap")) {
+    c.framework = "megatron_core_plain";
+  }
   if (table.is_broken(row)) {
     c.skipped = "the row has not as many cells as the header";
     return c;
