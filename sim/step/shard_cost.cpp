@@ -126,8 +126,8 @@ class BlockPricer {
       const double rate =
           p_.framework.flash_forward * p_.device.peak_bf16 / (1 + kFlashRampTokens / seq);
       core_f_ = flops / rate + p_.framework.kernel_gap_s;
-      core_b_ =
-          kFlashBackwardFlops * flops / (rate * p_.framework.flash_backward) + 2 * p_.framework.kernel_gap_s;
+      core_b_ = kFlashBackwardFlops * flops / (rate * p_.framework.flash_backward) +
+                2 * p_.framework.kernel_gap_s;
       return;
     }
     // Two full matmuls; a head width that is no multiple of 8 leaves the tensor cores.
@@ -137,7 +137,8 @@ class BlockPricer {
     const double flops = 2 * tokens_ * seq * heads * dims;
     const double scores = tokens_ * seq * heads * p_.framework.score_traffic;
     core_f_ = flops / rate + kScoreBytesForward * scores / stream_ + 4 * p_.framework.kernel_gap_s;
-    core_b_ = 2 * flops / rate + kScoreBytesBackward * scores / stream_ + 8 * p_.framework.kernel_gap_s;
+    core_b_ =
+        2 * flops / rate + kScoreBytesBackward * scores / stream_ + 8 * p_.framework.kernel_gap_s;
   }
 
   void add_mamba(const MambaShape& m) {

@@ -15,6 +15,9 @@
 
 namespace meshwright {
 
+/// A row of any table of measured steps.
+[[nodiscard]] TrainingCase step_case(const CsvTable& table, size_t row);
+
 struct StepFitReport {
   StepConstants constants;
   /// "set/key value +- relative error", one per fitted constant.

@@ -13,7 +13,7 @@ namespace {
 /// softmax in place, BF16 gradient; fused: logits and gradient.
 double loss_bytes_per_logit(const StepProblem& p, const ShardLayout& s, bool torch) {
   if (p.work.fused_loss) return 4;
-  if (!torch) return 8;
+  if (!torch) return s.tp > 1 ? 8 : 6;  // without shards the FP32 copy becomes the gradient too
   return 14 + (p.work.compiled ? 0 : 2) + (s.tp > 1 ? 6 : 0);
 }
 
@@ -105,9 +105,7 @@ StepMemory stage_memory(const StepProblem& p,
                         Stage stage) {
   const bool last = stage == Stage::kLast;
   const bool first = stage == Stage::kFirst || l.pp == 1;
-  const double layers = last    ? l.layers_last
-                        : first ? l.layers_first
-                                : l.layers_max;
+  const double layers = last ? l.layers_last : first ? l.layers_first : l.layers_max;
   const double table = p.model.hidden * p.model.vocab / l.shard.tp;
   StageParams params = stage_params(p, l, l.pp == 1 ? p.model.num_layers() : layers, last);
   if (first) params.dense += embedding_parameters(p.model) / l.shard.tp;
@@ -124,15 +122,16 @@ StepMemory stage_memory(const StepProblem& p,
   }
   const bool torch = convention == StateConvention::kTorchFsdp;
   if (last) {
-    memory.logits_bytes = tokens * p.model.vocab / l.shard.tp * loss_bytes_per_logit(p, l.shard, torch);
+    memory.logits_bytes =
+        tokens * p.model.vocab / l.shard.tp * loss_bytes_per_logit(p, l.shard, torch);
     memory.activations_bytes += 4 * tokens * p.model.hidden / sp;  // final norm, input of the head
   }
   if (torch && l.zero == 3) {
     if (l.pp > 1) {
       // A pipeline keeps its stage unsharded: BF16 weight and gradient, FP32 accumulated gradient;
       // and one received activation per micro-batch.
-      memory.gathered_bytes = 8 * (params.dense + params.experts) +
-                              l.micro_batches * 2 * tokens * p.model.hidden / sp;
+      memory.gathered_bytes =
+          8 * (params.dense + params.experts) + l.micro_batches * 2 * tokens * p.model.hidden / sp;
     } else {
       // Two layers in BF16; the largest table or layer with its FP32 gradient.
       memory.gathered_bytes = 4 * params.largest + 6 * std::max(params.largest, last ? table : 0.0);
@@ -154,9 +153,7 @@ StepMemory stage_memory(const StepProblem& p,
 
 }  // namespace
 
-double saved_activation_bytes(const StepProblem& p,
-                              const ShardLayout& s,
-                              const BlockShape& block) {
+double saved_activation_bytes(const StepProblem& p, const ShardLayout& s, const BlockShape& block) {
   const double tokens = tokens_of(p, s);
   const double sp = p.work.sequence_parallel ? s.tp : 1;
   const double h = p.model.hidden;
@@ -165,16 +162,20 @@ double saved_activation_bytes(const StepProblem& p,
   const double input = 2 * tokens * h / sp;
   switch (p.work.recompute) {
     case RecomputeKind::kNone:
-    case RecomputeKind::kCore: return all;
-    case RecomputeKind::kFull: return input;
-    case RecomputeKind::kHalfLayers: return (all + input) / 2;
-    case RecomputeKind::kOps: break;
+    case RecomputeKind::kCore:
+      return all;
+    case RecomputeKind::kFull:
+      return input;
+    case RecomputeKind::kHalfLayers:
+      return (all + input) / 2;
+    case RecomputeKind::kOps:
+      break;
   }
   // Every second matmul's output (query, value, first half of the gate, down), the attention
   // output and the block's input.
   const AttentionShape& a = block.attention;
-  const double kept = 2 * h / sp + (4 * a.num_heads * a.head_dim + 2 * a.num_kv_heads * a.v_head_dim +
-                                    2 * block.ffn.width) /
+  const double kept = 2 * h / sp + (4 * a.num_heads * a.head_dim +
+                                    2 * a.num_kv_heads * a.v_head_dim + 2 * block.ffn.width) /
                                        s.tp;
   return input + tokens * kept;
 }
@@ -183,9 +184,12 @@ double micro_batches_in_flight(const StepLayout& l, double rank) {
   if (l.pp == 1) return 1;
   switch (l.schedule) {
     case StepSchedule::kZeroBubble1:
-    case StepSchedule::kZeroBubbleV: return std::min(l.micro_batches, l.pp);
-    case StepSchedule::kZeroBubble2: return std::min(l.micro_batches, 2 * l.pp - 1);
-    case StepSchedule::kOneFOneB: break;
+    case StepSchedule::kZeroBubbleV:
+      return std::min(l.micro_batches, l.pp);
+    case StepSchedule::kZeroBubble2:
+      return std::min(l.micro_batches, 2 * l.pp - 1);
+    case StepSchedule::kOneFOneB:
+      break;
   }
   if (l.vpp <= 1) return std::min(l.micro_batches, l.pp - rank);
   // Warm-up chunks 2 (p - r - 1) + (v - 1) p, one more in steady state; a stage has v chunks.
@@ -213,7 +217,8 @@ StepMemory state_memory(StateConvention convention,
     case StateConvention::kDeepSpeed:
       m.weights_bytes = 2 * sharded(3);
       m.gradients_bytes = 2 * sharded(2);
-      m.optimizer_bytes = (l.zero >= 1 ? 16 : 12) * sharded(1);  // ZeRO: FP32 gradients of its shard
+      m.optimizer_bytes =
+          (l.zero >= 1 ? 16 : 12) * sharded(1);  // ZeRO: FP32 gradients of its shard
       break;
     case StateConvention::kTorchFsdp:
       m.weights_bytes = 4 * sharded(3);

@@ -14,11 +14,11 @@ namespace meshwright {
 
 /// Who keeps which copy of a parameter.
 enum class StateConvention : uint8_t {
-  kMegatron,    ///< BF16 weights, FP32 main gradients, FP32 master and moments: 18 B; 6 + 12/d.
-  kDeepSpeed,   ///< FP16 weights and gradients, FP32 master and moments: 16 B (ZeRO stages).
-                ///< Its sharded optimizer also keeps FP32 gradients.
-  kTorchFsdp,   ///< FP32 master sharded, BF16 gathered: 16/d and live layers.
-  kFp32,        ///< FP32 throughout: 16 B; 8 + 8/d.
+  kMegatron,   ///< BF16 weights, FP32 main gradients, FP32 master and moments: 18 B; 6 + 12/d.
+  kDeepSpeed,  ///< FP16 weights and gradients, FP32 master and moments: 16 B (ZeRO stages).
+               ///< Its sharded optimizer also keeps FP32 gradients.
+  kTorchFsdp,  ///< FP32 master sharded, BF16 gathered: 16/d and live layers.
+  kFp32,       ///< FP32 throughout: 16 B; 8 + 8/d.
 };
 
 struct StepMemory {
@@ -27,8 +27,8 @@ struct StepMemory {
   double optimizer_bytes = 0;
   double activations_bytes = 0;
   double logits_bytes = 0;
-  double gathered_bytes = 0;  ///< Unsharded weights and gradients alive at the peak.
-  double workspace_bytes = 0; ///< Of one layer's backward, and library buffers in the allocator.
+  double gathered_bytes = 0;   ///< Unsharded weights and gradients alive at the peak.
+  double workspace_bytes = 0;  ///< Of one layer's backward, and library buffers in the allocator.
 
   [[nodiscard]] double allocated_bytes() const {
     return weights_bytes + gradients_bytes + optimizer_bytes + activations_bytes + logits_bytes +

@@ -289,8 +289,18 @@ TrainingCase training_case(const CsvTable& table, size_t row) {
     c.rank_group += "|" + std::string(r.text(column));
   }
   c.layout_key = c.rank_group;
-  for (const char* column : {"tp", "pp", "vpp", "cp", "ep", "dp", "zero_norm",
-                             "micro_batch", "recompute", "sp", "flash_attn", "heads"}) {
+  for (const char* column : {"tp",
+                             "pp",
+                             "vpp",
+                             "cp",
+                             "ep",
+                             "dp",
+                             "zero_norm",
+                             "micro_batch",
+                             "recompute",
+                             "sp",
+                             "flash_attn",
+                             "heads"}) {
     c.layout_key += "|" + std::string(r.text(column));
   }
   c.layout_key += "|" + std::to_string(static_cast<int>(c.layout.schedule));
