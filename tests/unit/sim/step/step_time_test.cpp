@@ -64,10 +64,10 @@ TEST(StepTime, RecomputeCostsOneForward) {
 
 TEST(StepTime, SmallLayersWaitForTheHost) {
   StepProblem p = testing::gpt_problem(24, 1024, 16);
-  p.framework.host_layer_s = 1e-3;
+  p.framework.host_layer_s = 2e-3;
   const StepTerms t = step_of(p, testing::layout(1, 1, 1, 1, 8));
-  EXPECT_NEAR(t.total_s() / (8 * 24 * 3e-3), 1, 0.35);  // (1 + host_backward) issues per layer
-  EXPECT_GT(t.host_s, 0.3 * t.total_s());
+  EXPECT_NEAR(t.total_s() / (8 * 24 * 6e-3), 1, 0.1);  // (1 + host_backward) issues per layer
+  EXPECT_GT(t.host_s, 0.5 * t.total_s());
 }
 
 TEST(StepTime, MisalignedHeadsLeaveTheTensorCores) {
@@ -83,9 +83,10 @@ TEST(StepTime, FrozenWeightsHaveNoGradients) {
   const StepTerms full = step_of(p, l);
   p.work.lora = true;
   const StepTerms lora = step_of(p, l);
+  EXPECT_EQ(price_shard(p, l.shard).block.weight_grad_s, 0);
   EXPECT_EQ(lora.exposed_dp_s, 0);
   EXPECT_EQ(lora.optimizer_s, 0);
-  EXPECT_NEAR(lora.compute_s / full.compute_s, 2.0 / 3, 0.08);
+  EXPECT_LT(lora.compute_s / full.compute_s, 0.8);
 }
 
 TEST(StepTime, DataParallelVolumeIsTheRings) {
