@@ -29,7 +29,7 @@ void judge(const char* name,
     std::vector<double> errors;
     for (size_t t = 0; t < n; ++t) {
       for (size_t i = 0; i < tables[t]->num_rows(); ++i) {
-        const TrainingCase c = training_case(*tables[t], i);
+        const TrainingCase c = step_case(*tables[t], i);
         if (!c.skipped.empty() || (half >= 0 && !in_half(c, half))) continue;
         errors.push_back(std::abs(predict_case(c, constants).total_s() / *c.measured_s - 1));
       }

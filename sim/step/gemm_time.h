@@ -18,7 +18,7 @@ struct GemmRate {
   double gap_s = 0;             ///< Between kernels.
 };
 
-inline constexpr double kGemmPrologueK = 64;    // elements of K that filling the pipeline costs
+inline constexpr double kGemmPrologueK = 64;  // elements of K that filling the pipeline costs
 
 /// `count` independent [m, k] x [k, n] products in one launch (1: an ordinary matmul).
 [[nodiscard]] inline double gemm_time(

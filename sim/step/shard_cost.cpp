@@ -126,8 +126,8 @@ class BlockPricer {
       const double rate =
           p_.framework.flash_forward * p_.device.peak_bf16 / (1 + kFlashRampTokens / seq);
       core_f_ = flops / rate + p_.framework.kernel_gap_s;
-      core_b_ =
-          kFlashBackwardFlops * flops / (rate * p_.framework.flash_backward) + 2 * p_.framework.kernel_gap_s;
+      core_b_ = kFlashBackwardFlops * flops / (rate * p_.framework.flash_backward) +
+                2 * p_.framework.kernel_gap_s;
       return;
     }
     // Two full matmuls; a head width that is no multiple of 8 leaves the tensor cores.
@@ -137,7 +137,8 @@ class BlockPricer {
     const double flops = 2 * tokens_ * seq * heads * dims;
     const double scores = tokens_ * seq * heads * p_.framework.score_traffic;
     core_f_ = flops / rate + kScoreBytesForward * scores / stream_ + 4 * p_.framework.kernel_gap_s;
-    core_b_ = 2 * flops / rate + kScoreBytesBackward * scores / stream_ + 8 * p_.framework.kernel_gap_s;
+    core_b_ =
+        2 * flops / rate + kScoreBytesBackward * scores / stream_ + 8 * p_.framework.kernel_gap_s;
   }
 
   void add_mamba(const MambaShape& m) {
@@ -244,15 +245,15 @@ class BlockPricer {
       const double bytes = 2 * tokens_ / s_.tp * block.ffn.top_k * width;
       const double domain = std::min(p_.device.nvlink_domain, s_.ep);
       const double nv = p_.device.nvlink_bandwidth * p_.device.nvlink_efficiency;
-      double one = bytes * (domain - 1) / s_.ep / nv;
+      double one = f.ep_exposed * bytes * (domain - 1) / s_.ep / nv;
       if (s_.ep > domain) {
         // A token goes to a node once, however many of its experts are there.
         const double nodes = s_.ep / domain;
         const double copies = (nodes - 1) * (1 - std::pow(1 - 1 / nodes, block.ffn.top_k));
         const double nic = p_.links.nic_bandwidth * f.nic_efficiency;
-        one = std::max(one, bytes / block.ffn.top_k * copies / nic);
+        one = std::max(one, f.ep_nic_exposed * bytes / block.ffn.top_k * copies / nic);
       }
-      c.ep_s = f.ep_exposed * 2 * (one + f.collective_alpha_s) * (2 + again);
+      c.ep_s = 2 * (one + f.collective_alpha_s) * (2 + again);
     }
   }
 

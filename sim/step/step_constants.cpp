@@ -36,6 +36,7 @@ const std::map<std::string, double FrameworkProfile::*>& framework_keys() {
       {"tp_exposed", &F::tp_exposed},
       {"tp_async_exposed", &F::tp_async_exposed},
       {"ep_exposed", &F::ep_exposed},
+      {"ep_nic_exposed", &F::ep_nic_exposed},
       {"cp_exposed", &F::cp_exposed},
       {"pp_exposed", &F::pp_exposed},
       {"dp_exposed", &F::dp_exposed},
@@ -59,6 +60,9 @@ const std::map<std::string, double FrameworkProfile::*>& framework_keys() {
       {"mamba_traffic", &F::mamba_traffic},
       {"collective_alpha_s", &F::collective_alpha_s},
       {"straggle_per_doubling", &F::straggle_per_doubling},
+      {"spread", &F::spread},
+      {"spread_experts", &F::spread_experts},
+      {"spread_assumed", &F::spread_assumed},
       {"bubble_zb1", &F::bubble_zb1},
       {"bubble_zb2", &F::bubble_zb2},
   };

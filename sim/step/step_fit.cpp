@@ -11,6 +11,7 @@
 #include "sim/core/json_reader.h"
 #include "sim/fit/log_fit.h"
 #include "sim/spec/builtin_documents.h"
+#include "sim/step/functional_case.h"
 
 namespace meshwright {
 namespace {
@@ -25,31 +26,20 @@ FitParameter bounds_of(const StepConstantSet& set, const StepConstantSet::Entry&
     std::string_view ending;
     double low, high;
   };
-  constexpr Bound kBounds[] = {{"flash_forward", 0.15, 0.80},
-                               {"_fraction", 0.20, 0.87},
-                               {"fp8_fraction", 0.30, 0.76},
-                               {"fp4_fraction", 0.20, 0.70},
-                               {"_efficiency", 0.02, 1.00},
-                               {"_exposed", 0.02, 1.00},
-                               {"elementwise", 0.50, 2.00},
-                               {"elementwise_compiled", 0.30, 2.00},
-                               {"cast_traffic", 0.30, 4.00},
-                               {"score_traffic", 0.30, 1.50},
-                               {"loss_bytes_per_logit", 10, 80},
-                               {"moe_gemm", 0.60, 1.00},
-                               {"mamba_traffic", 0.50, 5.00},
-                               {"moe_traffic", 0.50, 5.00},
-                               {"fsdp_interference", 0.05, 1.00},
-                               {"host_norm", 2, 10},
-                               {"host_layer_s", 2e-5, 2e-3},
-                               {"host_moe_s", 2e-5, 3e-3},
-                               {"host_collective_s", 1e-6, 2e-4},
-                               {"collective_alpha_s", 5e-6, 2e-4},
-                               {"kernel_gap_s", 1e-6, 1e-4}};
-  FitParameter p{.name = set.name + "/" + e.key,
-                 .start = e.value,
-                 .low = e.value / 10,
-                 .high = e.value * 10};
+  constexpr Bound kBounds[] = {
+      {"flash_forward", 0.15, 0.80},     {"_fraction", 0.20, 0.87},
+      {"fp8_fraction", 0.30, 0.76},      {"fp4_fraction", 0.20, 0.70},
+      {"_efficiency", 0.02, 1.00},       {"_exposed", 0.02, 1.00},
+      {"elementwise", 0.50, 2.00},       {"elementwise_compiled", 0.30, 2.00},
+      {"cast_traffic", 0.30, 4.00},      {"score_traffic", 0.30, 1.50},
+      {"loss_bytes_per_logit", 10, 120}, {"moe_gemm", 0.60, 1.00},
+      {"mamba_traffic", 0.50, 5.00},     {"moe_traffic", 0.50, 12.00},
+      {"fsdp_interference", 0.05, 1.00}, {"host_norm", 2, 10},
+      {"host_layer_s", 2e-5, 4e-3},      {"host_moe_s", 2e-5, 3e-3},
+      {"host_collective_s", 1e-6, 2e-4}, {"collective_alpha_s", 5e-6, 2e-4},
+      {"kernel_gap_s", 1e-6, 1e-4}};
+  FitParameter p{
+      .name = set.name + "/" + e.key, .start = e.value, .low = e.value / 10, .high = e.value * 10};
   for (const Bound& bound : kBounds) {
     if (!e.key.ends_with(bound.ending)) continue;
     p.low = bound.low;
@@ -63,11 +53,15 @@ std::vector<double> crowd_weights(const std::vector<TrainingCase>& cases) {
   const auto key = [](const TrainingCase& c) { return c.source + c.model + c.device; };
   for (const TrainingCase& c : cases) ++crowd[key(c)];
   std::vector<double> weights;
-  for (const TrainingCase& c : cases) weights.push_back(std::pow(crowd[key(c)], -0.25));
+  for (const TrainingCase& c : cases) weights.push_back(std::pow(crowd[key(c)], -0.15));
   return weights;
 }
 
 }  // namespace
+
+TrainingCase step_case(const CsvTable& table, size_t row) {
+  return table.has_column("case") ? functional_case(table, row) : training_case(table, row);
+}
 
 Result<StepFitReport> fit_step_constants(const std::vector<const CsvTable*>& tables,
                                          const std::function<bool(const TrainingCase&)>& use) {
@@ -75,7 +69,7 @@ Result<StepFitReport> fit_step_constants(const std::vector<const CsvTable*>& tab
   std::vector<TrainingCase> cases;
   for (const CsvTable* table : tables) {
     for (size_t i = 0; i < table->num_rows(); ++i) {
-      TrainingCase c = training_case(*table, i);
+      TrainingCase c = step_case(*table, i);
       if (c.skipped.empty() && (!use || use(c))) cases.push_back(std::move(c));
     }
   }
@@ -127,7 +121,8 @@ Result<std::string> fit_steps(const std::vector<const CsvTable*>& tables) {
   for (size_t s = 0; s < report.constants.sets().size(); ++s) {
     for (const StepConstantSet::Entry& e : report.constants.sets()[s].entries) {
       // Four digits: no constant is known better.
-      if (e.fitted) document["sets"][s]["values"][e.key] = std::stod(fmt::format("{:.4g}", e.value));
+      if (e.fitted)
+        document["sets"][s]["values"][e.key] = std::stod(fmt::format("{:.4g}", e.value));
     }
   }
   return document.dump(1) + "\n";

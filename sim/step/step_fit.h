@@ -2,7 +2,7 @@
 //
 // Reads: tables of published training steps, and the built-in document for structure and starting
 // values. Feeds: `meshwright fit`. Residual: log(predicted / measured) per row, weighted so that a
-// row counts less in a crowd of near repeats (one model, device and framework): weight n^-1/2.
+// row counts less in a crowd of near repeats (one model, device): its cost is weighed by n^-0.3.
 #pragma once
 
 #include <functional>
@@ -14,6 +14,9 @@
 #include "sim/validate/csv_table.h"
 
 namespace meshwright {
+
+/// A row of any table of measured steps.
+[[nodiscard]] TrainingCase step_case(const CsvTable& table, size_t row);
 
 struct StepFitReport {
   StepConstants constants;

@@ -46,17 +46,18 @@ struct FrameworkProfile {
   std::string name;
   double flash_forward = 0.5;     ///< Of peak_bf16.
   double flash_backward = 0.5;    ///< Backward's rate over forward's.
-  double kernel_gap_s = 4e-6;      ///< Device time per matmul that no launch ahead hides.
-  double host_norm = 3.4;          ///< Sharpness of max(device, host) over one layer.
+  double kernel_gap_s = 4e-6;     ///< Device time per matmul that no launch ahead hides.
+  double host_norm = 3.4;         ///< Sharpness of max(device, host) over one layer.
   double host_layer_s = 0;        ///< To issue the forward of one layer.
-  double host_moe_s = 0;           ///< More of it for a layer of experts.
+  double host_moe_s = 0;          ///< More of it for a layer of experts.
   double host_backward = 2;       ///< Backward's share of that.
   double host_collective_s = 0;   ///< To issue one collective.
   double host_micro_batch_s = 0;  ///< Start of one micro-batch.
   double host_step_s = 0;         ///< Optimizer's own issue, logging, data.
   double tp_exposed = 1;          ///< Of tensor-parallel collectives.
   double tp_async_exposed = 1;    ///< Same, with async tensor parallelism.
-  double ep_exposed = 1;
+  double ep_exposed = 1;          ///< Of expert all-to-all inside the NVLink domain.
+  double ep_nic_exposed = 1;      ///< Of what crosses the NICs.
   double cp_exposed = 0.3;
   double pp_exposed = 0.27;
   double dp_exposed = 1;           ///< Of gradient reduction that could hide nowhere.
@@ -77,9 +78,12 @@ struct FrameworkProfile {
   double rowwise_penalty = 1;     ///< FP8 with row-wise scales, on matmuls.
   double moe_gemm = 0.57;         ///< Grouped matmul's rate over a dense one's.
   double moe_traffic = 1;         ///< Permutation bytes over 8 h top_k per token.
-  double mamba_traffic = 1;        ///< Scan and convolution bytes over 40 per inner channel.
+  double mamba_traffic = 1;       ///< Scan and convolution bytes over 40 per inner channel.
   double collective_alpha_s = 31e-6;
   double straggle_per_doubling = 0.0067;
+  double spread = 0.15;         ///< 80 % of steps lie within exp(+-spread) of the prediction.
+  double spread_assumed = 1.3;  ///< Wider by this where inputs are assumed, not given.
+  double spread_experts = 2.0;  ///< Wider by this for models with experts.
   double bubble_zb1 = 0.4;
   double bubble_zb2 = 0.03;
 };
@@ -93,9 +97,10 @@ struct StepWorkload {
   bool sequence_parallel = false;
   bool async_tp = false;
   bool compiled = false;
-  bool lora = false;     ///< Base weights frozen: no weight gradients.
-  bool offload = false;  ///< Optimizer on the host.
-  double packed = 1;     ///< Mean over squares of packed document lengths: attention's share.
+  bool fused_loss = false;  ///< Cross entropy in one kernel, gradient over the logits.
+  bool lora = false;        ///< Base weights frozen: no weight gradients.
+  bool offload = false;     ///< Optimizer on the host.
+  double packed = 1;        ///< Mean over squares of packed document lengths: attention's share.
 };
 
 struct LinkFacts {

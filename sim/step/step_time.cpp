@@ -13,8 +13,7 @@ constexpr double kHostLinkBytes = 12e9;  // bytes/s, optimizer on the host, both
 /// Rings of gradients (and of gathered weights) of one step.
 double replica_exchange(const StepProblem& p, const StepLayout& l, double dense, double experts) {
   const double bytes = 2 * p.framework.gradient_bytes;
-  const double nic =
-      l.zero >= 1 ? p.framework.zero_nic_efficiency : p.framework.nic_efficiency;
+  const double nic = l.zero >= 1 ? p.framework.zero_nic_efficiency : p.framework.nic_efficiency;
   double t = 0;
   const double group = l.dp * l.shard.cp;
   if (group > 1) {
@@ -83,7 +82,8 @@ StepTerms evaluate_step(const StepProblem& p, const ShardCost& c, const StepLayo
                         : ends             ? l.layers_last
                         : fullest == first ? l.layers_first
                                            : l.layers_max;
-  t.compute_s = m * (layers * (b.forward_s + b.backward_s + accumulate) + (fullest - layers * layer));
+  t.compute_s =
+      m * (layers * (b.forward_s + b.backward_s + accumulate) + (fullest - layers * layer));
   t.recompute_s = m * layers * b.recompute_s;
   t.exposed_tp_s = m * layers * b.tp_s;
   t.exposed_cp_s = m * layers * b.cp_s;

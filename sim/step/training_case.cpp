@@ -34,12 +34,13 @@ std::optional<double> layers_in_name(std::string_view name) {
   return n > 0 ? std::optional(n) : std::nullopt;
 }
 
-/// Keeps `layers` of the model, dense ones first; nothing where it has no more.
+/// A test model of fewer layers: the same share of each kind, and one of the first kind at least.
 void truncate_layers(ModelShape& model, double layers) {
+  const double scale = layers / model.num_layers();
   double left = layers;
   for (int i = 0; i < model.num_kinds; ++i) {
     BlockShape& b = model.kinds[static_cast<size_t>(i)];
-    b.count = i + 1 == model.num_kinds ? left : std::min(b.count, left);
+    b.count = i + 1 == model.num_kinds ? left : std::max(1.0, std::round(b.count * scale));
     left -= b.count;
   }
 }
@@ -104,7 +105,8 @@ std::optional<ModelShape> model_of(const RowReader& r) {
   return model;
 }
 
-void read_precision(const RowReader& r, const std::string& notes, StepWorkload& w) {
+void read_precision(const RowReader& r, const std::string& notes, TrainingCase& c) {
+  StepWorkload& w = c.problem.work;
   const std::string text = lowered(r.text("precision"));
   if (contains(text, "fp4")) {
     w.precision = GemmPrecision::kFp4;
@@ -113,7 +115,10 @@ void read_precision(const RowReader& r, const std::string& notes, StepWorkload& 
   } else if (contains(text, "fp8") || contains(text, "float8")) {
     w.precision = GemmPrecision::kFp8;
   }
-  w.compiled = contains(notes, "compile") || contains(text, "float8");
+  // torchtitan publishes its tensor-parallel figures with torch.compile on.
+  w.compiled = contains(notes, "compile") || contains(text, "float8") ||
+               (c.framework == "torchtitan" && c.layout.shard.tp > 1);
+  w.fused_loss = contains(notes, "fused ce");
   w.async_tp = contains(notes, "asynctp") || contains(notes, "async tp");
 }
 
@@ -190,6 +195,12 @@ std::string read_layout(const RowReader& r, const std::string& notes, TrainingCa
   return {};
 }
 
+StateConvention states_of(const std::string& framework) {
+  if (framework == "torchtitan" || framework == "composer") return StateConvention::kTorchFsdp;
+  if (framework.starts_with("megatron_core")) return StateConvention::kMegatron;
+  return StateConvention::kDeepSpeed;
+}
+
 std::optional<double> measured_step(const RowReader& r, const StepWorkload& w) {
   if (const auto s = r.number("measured_step_s"); s && *s > 0) return s;
   const double gpus = r.positive("num_gpus", 0);
@@ -230,6 +241,9 @@ TrainingCase training_case(const CsvTable& table, size_t row) {
       contains(r.text("notes"), "raw row:")) {
     c.framework = "megatron_core_2026";
   }
+  if (c.framework == "megatron_core" && contains(r.text("notes"), "no comm overlap")) {
+    c.framework = "megatron_core_plain";
+  }
   if (table.is_broken(row)) {
     c.skipped = "the row has not as many cells as the header";
     return c;
@@ -263,17 +277,47 @@ TrainingCase training_case(const CsvTable& table, size_t row) {
   c.problem.model = *model;
   c.skipped = read_layout(r, notes, c);
   if (!c.skipped.empty()) return c;
-  read_precision(r, notes, c.problem.work);
+  read_precision(r, notes, c);
   read_recompute(r, notes, c.framework, c);
   const std::string name = lowered(c.model);
   c.problem.work.lora = contains(name, "lora");
   c.problem.work.offload = r.text("offload") == "yes";
   c.measured_s = measured_step(r, c.problem.work);
   if (!c.measured_s) c.skipped = "no measured time";
-  c.rank_group = c.source + "|" + c.model + "|" + c.device + "|" + std::string(r.text("num_gpus")) +
-                 "|" + std::string(r.text("global_batch")) + "|" + std::string(r.text("seq_len")) +
-                 "|" + std::string(r.text("precision"));
+  c.rank_group = c.source + "|" + c.model + "|" + c.device + "|" + c.framework;
+  for (const char* column : {"num_gpus", "global_batch", "seq_len", "precision"}) {
+    c.rank_group += "|" + std::string(r.text(column));
+  }
+  c.layout_key = c.rank_group;
+  for (const char* column : {"tp",
+                             "pp",
+                             "vpp",
+                             "cp",
+                             "ep",
+                             "dp",
+                             "zero_norm",
+                             "micro_batch",
+                             "recompute",
+                             "sp",
+                             "flash_attn",
+                             "heads"}) {
+    c.layout_key += "|" + std::string(r.text(column));
+  }
+  c.layout_key += "|" + std::to_string(static_cast<int>(c.layout.schedule));
+  c.measured_memory_gib = r.number("measured_peak_mem_gib");
+  c.memory_source = c.source + (r.text("mem_unit") == "GiB" ? " memory" : " memory (GB or GiB)");
+  c.states = states_of(c.framework);
   return c;
+}
+
+double prediction_spread(const TrainingCase& c, const StepConstants& constants) {
+  DeviceFacts device;
+  FrameworkProfile profile;
+  constants.apply(c.framework, c.device_class, device, profile);
+  const ModelShape& m = c.problem.model;
+  const bool experts = m.kinds[static_cast<size_t>(m.num_kinds - 1)].ffn.num_experts > 0;
+  return std::exp(profile.spread * (experts ? profile.spread_experts : 1) *
+                  (c.inputs_assumed ? profile.spread_assumed : 1));
 }
 
 StepTerms predict_case(const TrainingCase& c, const StepConstants& constants) {

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "sim/step/step_constants.h"
+#include "sim/step/step_memory.h"
 #include "sim/step/step_time.h"
 #include "sim/validate/csv_table.h"
 
@@ -18,10 +19,14 @@ struct TrainingCase {
   std::string id, source, device, device_class, model;
   std::string framework;   ///< Profile, as the sets of constants name it.
   std::string rank_group;  ///< Rows of one model, cluster and batch.
+  std::string layout_key;  ///< Equal for repeats of one layout.
   std::string skipped;     ///< Why the model cannot be asked; empty when it can.
   StepProblem problem;     ///< Without fitted constants.
   StepLayout layout;
   std::optional<double> measured_s;
+  std::optional<double> measured_memory_gib;
+  std::string memory_source;  ///< Says whether the unit is known.
+  StateConvention states = StateConvention::kMegatron;
   bool inputs_assumed = false;  ///< Recompute or attention kernel not given.
 };
 
@@ -30,6 +35,9 @@ struct TrainingCase {
 
 /// `c.skipped` must be empty.
 [[nodiscard]] StepTerms predict_case(const TrainingCase& c, const StepConstants& constants);
+
+/// exp() of the half-width of the 80 % interval.
+[[nodiscard]] double prediction_spread(const TrainingCase& c, const StepConstants& constants);
 
 /// The profile that prices a framework: "Megatron-LM 2021" -> "megatron_classic".
 [[nodiscard]] std::string framework_profile(std::string_view framework, std::string_view source);

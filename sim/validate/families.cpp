@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/validate/families.h"
 
+#include "sim/validate/functional_family.h"
 #include "sim/validate/training_family.h"
 
 namespace meshwright {
@@ -10,6 +11,9 @@ const std::vector<ValidationFamily>& validation_families() {
       {"training",
        {"id", "source", "model", "gpu_norm", "num_gpus", "global_batch", "measured_step_s"},
        predict_training_rows},
+      {"megatron functional tests",
+       {"case", "L", "h", "mbs", "gbs", "tp", "pp", "mem", "it"},
+       predict_functional_rows},
   };
   return kFamilies;
 }

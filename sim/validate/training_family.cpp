@@ -1,28 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/validate/training_family.h"
 
-#include <cmath>
+#include <set>
 
 #include "sim/step/training_case.h"
+#include "sim/validate/step_rows.h"
 
 namespace meshwright {
-
 std::vector<ValidatedRow> predict_training_rows(const CsvTable& table) {
   const Result<StepConstants> constants = StepConstants::builtin();
   MW_CHECK(constants.has_value(), to_string(constants.error()));
   std::vector<ValidatedRow> rows;
+  std::set<std::string> layouts;
   for (size_t i = 0; i < table.num_rows(); ++i) {
     const TrainingCase c = training_case(table, i);
-    ValidatedRow row{.line = table.line(i),
-                     .id = c.id,
-                     .source = c.source,
-                     .device = c.device,
-                     .unit = "s",
-                     .measured = c.measured_s,
-                     .skipped = c.skipped,
-                     .rank_group = c.rank_group};
-    if (c.skipped.empty()) row.predicted = predict_case(c, *constants).total_s();
-    rows.push_back(std::move(row));
+    rows.push_back(step_time_row(c, table.line(i), *constants));
+    // Repeats and later releases of one layout are no choice between layouts: the first stands for
+    // them.
+    if (c.skipped.empty() && layouts.insert(c.layout_key).second) {
+      rows.back().rank_group = c.rank_group;
+    }
+    if (!c.measured_memory_gib) continue;
+    const StepMemory memory =
+        c.skipped.empty() ? peak_memory(c.problem, c.states, c.layout) : StepMemory{};
+    rows.push_back(step_memory_row(c, table.line(i), memory));
   }
   return rows;
 }

@@ -1,0 +1,67 @@
+// Peak memory of one rank in closed form: model states by engine convention, activations by the
+// tensors that autograd saves, logits, gathered layers, and what the allocator and libraries add.
+//
+// Reads: StepProblem and StepLayout. Feeds: "fits", the memory rows of validate, and the planner's
+// search. Activations: Korthikanti et al. (arXiv:2205.05198), generalised to gated and grouped
+// layers by summing the saved tensors; their formulas are the unit tests. The point estimate is
+// what the framework reports (allocated, or reserved by its caching allocator); the upper bound is
+// what a plan must leave room for.
+#pragma once
+
+#include "sim/step/step_inputs.h"
+
+namespace meshwright {
+
+/// Who keeps which copy of a parameter.
+enum class StateConvention : uint8_t {
+  kMegatron,   ///< BF16 weights, FP32 main gradients, FP32 master and moments: 18 B; 6 + 12/d.
+  kDeepSpeed,  ///< FP16 weights and gradients, FP32 master and moments: 16 B (ZeRO stages).
+               ///< Its sharded optimizer also keeps FP32 gradients.
+  kTorchFsdp,  ///< FP32 master sharded, BF16 gathered: 16/d and live layers.
+  kFp32,       ///< FP32 throughout: 16 B; 8 + 8/d.
+};
+
+struct StepMemory {
+  double weights_bytes = 0;
+  double gradients_bytes = 0;
+  double optimizer_bytes = 0;
+  double activations_bytes = 0;
+  double logits_bytes = 0;
+  double gathered_bytes = 0;   ///< Unsharded weights and gradients alive at the peak.
+  double workspace_bytes = 0;  ///< Of one layer's backward, and library buffers in the allocator.
+
+  [[nodiscard]] double allocated_bytes() const {
+    return weights_bytes + gradients_bytes + optimizer_bytes + activations_bytes + logits_bytes +
+           gathered_bytes + workspace_bytes;
+  }
+};
+
+/// Bytes that one layer of `block` saves for backward, for one micro-batch on one rank.
+[[nodiscard]] double saved_activation_bytes(const StepProblem& problem,
+                                            const ShardLayout& shard,
+                                            const BlockShape& block);
+
+/// Micro-batches (in units of whole stages) whose activations stage `rank` holds at its peak:
+/// min(m, p - r) for 1F1B; interleaved adds (p - 1)/(p v) on the first stage.
+[[nodiscard]] double micro_batches_in_flight(const StepLayout& layout, double rank);
+
+/// States of `dense` and `experts` parameters of one rank, in bytes.
+[[nodiscard]] StepMemory state_memory(StateConvention convention,
+                                      const StepLayout& layout,
+                                      double dense,
+                                      double experts);
+
+/// The fullest stage: the first, the second (whose layers may be more) or the last.
+[[nodiscard]] StepMemory peak_memory(const StepProblem& problem,
+                                     StateConvention convention,
+                                     const StepLayout& layout);
+/// Of the last stage alone.
+[[nodiscard]] StepMemory last_stage_memory(const StepProblem& problem,
+                                           StateConvention convention,
+                                           const StepLayout& layout);
+
+/// Device memory to leave for the point estimate: context, communicators, fragmentation. Judged on
+/// published peaks: holds for 95 of 100.
+[[nodiscard]] double memory_upper_bound(double allocated_bytes);
+
+}  // namespace meshwright

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/validate/step_rows.h"
+
+namespace meshwright {
+namespace {
+
+constexpr double kRowBytesPerGiB = 1073741824.0;
+
+}  // namespace
+
+ValidatedRow step_time_row(const TrainingCase& c, int64_t line, const StepConstants& constants) {
+  ValidatedRow row{.line = line,
+                   .id = c.id,
+                   .source = c.source,
+                   .device = c.device,
+                   .unit = "s",
+                   .measured = c.measured_s,
+                   .skipped = c.skipped};
+  if (!c.skipped.empty()) return row;
+  const double predicted = predict_case(c, constants).total_s();
+  const double spread = prediction_spread(c, constants);
+  row.predicted = predicted;
+  row.bound_low = predicted / spread;
+  row.bound_high = predicted * spread;
+  return row;
+}
+
+ValidatedRow step_memory_row(const TrainingCase& c, int64_t line, const StepMemory& memory) {
+  ValidatedRow row{.line = line,
+                   .id = c.id + " memory",
+                   .source = c.memory_source,
+                   .device = c.device,
+                   .unit = "GiB",
+                   .measured = c.measured_memory_gib,
+                   .skipped = c.skipped};
+  if (!c.skipped.empty()) return row;
+  const double bytes = memory.allocated_bytes();
+  row.predicted = bytes / kRowBytesPerGiB;
+  row.bound_high = memory_upper_bound(bytes) / kRowBytesPerGiB;
+  row.bound_low = *row.predicted * *row.predicted / *row.bound_high;
+  return row;
+}
+
+}  // namespace meshwright
