@@ -3,7 +3,43 @@
 
 #include <algorithm>
 
+#include "sim/cost/collectives/nodes_time.h"
+
 namespace meshwright {
+namespace {
+
+constexpr double kBytesPerGB = 1e9;
+constexpr double kMicrosecond = 1e-6;
+
+/// What collectives get of a link: beside computation less than alone.
+double line_rate_GBps(const LinkSpec& link) {
+  return link.bandwidth.v * link.efficiency / kBytesPerGB;
+}
+
+}  // namespace
+
+Seconds link_collective_time(const ClusterSpec& cluster,
+                             CommOp op,
+                             Bytes payload,
+                             const GroupShape& shape) {
+  const CollectiveConstants& constants = collective_constants();
+  const LinkConstants* link = constants.link(cluster.intra_node.generation);
+  if (link == nullptr) return ring_collective_time(cluster, op, payload, shape);
+  const double inside_GBps = line_rate_GBps(cluster.intra_node);
+  if (shape.inside_node()) {
+    const double t =
+        domain_time_us(constants.nccl, *link, op, payload.v, {shape.num_ranks, inside_GBps});
+    return Seconds{t * kMicrosecond};
+  }
+  const NetworkConstants* network = constants.network(cluster.inter_node.generation);
+  if (network == nullptr) return ring_collective_time(cluster, op, payload, shape);
+  const NodesGroup group{.num_ranks = shape.num_ranks,
+                         .ranks_per_node = shape.ranks_per_node,
+                         .line_rate_GBps = inside_GBps,
+                         .nic_GBps = line_rate_GBps(cluster.inter_node)};
+  return Seconds{nodes_time_us(constants.nccl, *link, *network, op, payload.v, group) *
+                 kMicrosecond};
+}
 
 Seconds ring_collective_time(const ClusterSpec& cluster,
                              CommOp op,

@@ -11,6 +11,7 @@
 
 #include "sim/core/hash.h"
 #include "sim/core/json_reader.h"
+#include "sim/spec/collective_constants.h"
 #include "sim/spec/builtin_documents.h"
 
 namespace meshwright {
@@ -29,8 +30,17 @@ LinkSpec read_link(ObjectReader& parent, const std::string& key, bool required) 
   LinkSpec link;
   link.bandwidth = BytesPerSecond{r.number("bandwidth_GBps", kPositiveQuantity) * kGiga};
   link.efficiency = r.number_or("efficiency", 1.0, kFraction);
-  link.alpha = Seconds{r.number("alpha_us", kNonNegative) * kMicro};
-  link.base = Seconds{r.number_or("base_us", 0.0, kNonNegative) * kMicro};
+  link.generation = r.text_or("generation", "");
+  if (link.generation.empty()) {
+    link.alpha = Seconds{r.number("alpha_us", kNonNegative) * kMicro};
+    link.base = Seconds{r.number_or("base_us", 0.0, kNonNegative) * kMicro};
+  } else if (const std::vector<std::string> known = collective_constants().generations();
+             std::find(known.begin(), known.end(), link.generation) == known.end()) {
+    r.fail("generation",
+           '"' + link.generation + '"',
+           "has no constants",
+           "known: " + join(known) + "; or leave it out and give alpha_us and efficiency");
+  }
   r.ignore("source");
   if (auto done = r.finish(); !done) {
     const Error& e = done.error();

@@ -3,8 +3,12 @@
 
 namespace meshwright {
 
+std::vector<ValidatedRow> validate_collectives(const CsvTable& table);
+
 const std::vector<ValidationFamily>& validation_families() {
-  static const std::vector<ValidationFamily> kFamilies{};
+  static const std::vector<ValidationFamily> kFamilies{
+      {"collectives", {"op", "ngpus", "bytes", "time_us"}, validate_collectives},
+  };
   return kFamilies;
 }
 
