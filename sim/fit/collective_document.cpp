@@ -19,9 +19,11 @@ double rounded(double x) {
 }
 
 OrderedJson protocol_json(const ProtocolConstants& p) {
-  return {{"base_us", rounded(p.base_us)},
-          {"hop_us", rounded(p.hop_us)},
-          {"rate_GBps", rounded(p.rate_GBps)}};
+  OrderedJson j = OrderedJson::object();
+  if (p.base_us > 0) j["base_us"] = rounded(p.base_us);
+  j["hop_us"] = rounded(p.hop_us);
+  j["rate_GBps"] = rounded(p.rate_GBps);
+  return j;
 }
 
 OrderedJson constants_json(const LinkConstants& c) {
@@ -54,7 +56,8 @@ OrderedJson constants_json(const NetworkConstants& c) {
           {"efficiency_ratio", rounded(c.efficiency)},
           {"ll_hop_us", rounded(c.ll_hop_us)},
           {"simple_hop_us", rounded(c.simple_hop_us)},
-          {"fill_loops", rounded(c.fill_loops)}};
+          {"fill_loops", rounded(c.fill_loops)},
+          {"ll128", c.ll128}};
 }
 
 OrderedJson previous_entry(const OrderedJson& previous,

@@ -23,8 +23,9 @@ struct CollectiveRow {
   NodesGroup group;
   double bytes = 0;
   double time_us = 0;
-  /// Known to be disturbed, or not measured on the links that the row names: predicted and shown,
-  /// never fitted.
+  /// Known to be disturbed, not measured on the links that the row names, or timed from the host
+  /// below 4 MiB, where its 20 us to launch outweigh the collective: predicted and shown, never
+  /// fitted.
   bool marked = false;
   bool relabelled = false;  ///< Crosses nodes although its label names links inside one.
   /// By nccl-tests of a known NCCL version with a thread or process per device: kernels back to

@@ -11,7 +11,7 @@ namespace {
 
 /// InfiniBand NDR and HDR, AWS EFA and GCP's TCPXO, one NIC per device.
 constexpr NetworkClass kNetworkClasses[] = {
-    {"ib_ndr", 50}, {"ib_hdr", 25}, {"efa", 50}, {"tcpxo", 25}};
+    {"ib_ndr", 50, true}, {"ib_hdr", 25, true}, {"efa", 50, true}, {"tcpxo", 25, false}};
 
 /// One hop of the Simple protocol over InfiniBand (NVIDIA/nccl src/graph/tuning.cc, NET ring).
 constexpr double kSimpleHopUs = 14;
@@ -41,7 +41,8 @@ NetworkConstants network_of(const NetworkClass& k, std::span<const double> value
           .efficiency = values[0],
           .ll_hop_us = values[1],
           .simple_hop_us = values[2],
-          .fill_loops = values[3]};
+          .fill_loops = values[3],
+          .ll128 = k.ll128};
 }
 
 double network_row_us(const CollectiveConstants& constants,

@@ -13,6 +13,7 @@ namespace meshwright {
 struct NetworkClass {
   const char* generation;
   double line_rate_GBps;  ///< One NIC, one direction.
+  bool ll128;             ///< NetworkConstants::ll128.
 };
 
 [[nodiscard]] std::span<const NetworkClass> network_classes();

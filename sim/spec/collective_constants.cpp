@@ -79,6 +79,7 @@ NetworkConstants read_network_constants(ObjectReader& r) {
   c.ll_hop_us = r.number("ll_hop_us", kMicroseconds);
   c.simple_hop_us = r.number("simple_hop_us", kMicroseconds);
   c.fill_loops = r.number("fill_loops", kFactor);
+  c.ll128 = r.boolean_or("ll128", true);
   read_interval(r, c.measured_low, c.measured_high);
   for (const char* note : {"fitted_on", "held_out", "origin", "relative_errors"}) r.ignore(note);
   return c;
@@ -89,6 +90,13 @@ const T* find_generation(const std::vector<T>& sets, std::string_view generation
   const auto at = std::find_if(
       sets.begin(), sets.end(), [&](const T& t) { return t.generation == generation; });
   return at == sets.end() ? nullptr : &*at;
+}
+
+template <class T>
+std::vector<std::string> generation_names(const std::vector<T>& sets) {
+  std::vector<std::string> names;
+  for (const T& set : sets) names.push_back(set.generation);
+  return names;
 }
 
 template <class T, class Read>
@@ -112,11 +120,10 @@ const NetworkConstants* CollectiveConstants::network(std::string_view generation
   return find_generation(networks, generation);
 }
 
-std::vector<std::string> CollectiveConstants::generations() const {
-  std::vector<std::string> names;
-  for (const LinkConstants& c : links) names.push_back(c.generation);
-  for (const NetworkConstants& c : networks) names.push_back(c.generation);
-  return names;
+std::vector<std::string> CollectiveConstants::link_names() const { return generation_names(links); }
+
+std::vector<std::string> CollectiveConstants::network_names() const {
+  return generation_names(networks);
 }
 
 Result<CollectiveConstants> parse_collective_constants(std::string_view text,

@@ -67,6 +67,8 @@ struct NetworkConstants {
   double simple_hop_us = 0;
   /// Loops of the in-switch tree's chunks until the pipeline over the network is full.
   double fill_loops = 0;
+  /// LL128 needs a network that keeps the order of 128-byte lines.
+  bool ll128 = true;
   double measured_low = 1, measured_high = 1;
 };
 
@@ -88,8 +90,8 @@ struct CollectiveConstants {
   /// Nothing where no set has that name.
   [[nodiscard]] const LinkConstants* link(std::string_view generation) const;
   [[nodiscard]] const NetworkConstants* network(std::string_view generation) const;
-  /// Names of all sets, links before networks.
-  [[nodiscard]] std::vector<std::string> generations() const;
+  [[nodiscard]] std::vector<std::string> link_names() const;
+  [[nodiscard]] std::vector<std::string> network_names() const;
 };
 
 /// Errors: not a document of this form.

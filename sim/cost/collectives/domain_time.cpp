@@ -76,11 +76,19 @@ double ring_us(const NcclConstants& nccl,
   return std::max(simple, small_us(nccl, link, ring_of(link, op, switch_bytes, n), scale));
 }
 
-double message_us(const LinkConstants& link, double peers, double bytes_moved, double scale) {
+/// One step of the ring, in the faster protocol.
+double message_us(const LinkConstants& link, double bytes, double scale) {
+  const double simple = link.simple.hop_us + wire_us(bytes, link.simple.rate_GBps, scale);
+  const double ll = link.ll.hop_us + wire_us(bytes, link.ll.rate_GBps, scale);
+  return link.base_us + (link.ll.rate_GBps > 0 ? std::min(ll, simple) : simple);
+}
+
+double all_to_all_us(const LinkConstants& link, double bytes, int n, double scale) {
   const AllToAllConstants& a = link.all_to_all;
-  const double simple = link.simple.base_us + wire_us(bytes_moved, a.simple_rate_GBps, scale);
-  const double ll = a.ll_rate_GBps > 0 ? wire_us(bytes_moved, a.ll_rate_GBps, scale) : simple;
-  return a.base_us + peers * a.peer_us + std::min(ll, simple);
+  const double moved = bytes * (n - 1 + a.local_copy) / n;
+  const double simple = link.simple.base_us + wire_us(moved, a.simple_rate_GBps, scale);
+  const double ll = a.ll_rate_GBps > 0 ? wire_us(moved, a.ll_rate_GBps, scale) : simple;
+  return a.base_us + (n - 1) * a.peer_us + std::min(ll, simple);
 }
 
 /// Message size from which NCCL takes twice `chunk`: 2 loops of 32 KiB, 8 of 64, 64 of 128.
@@ -134,10 +142,8 @@ double domain_time_us(const NcclConstants& nccl,
   const int n = group.num_ranks;
   if (n <= 1) return 0;
   const double scale = group.line_rate_GBps > 0 ? group.line_rate_GBps / link.line_rate_GBps : 1.0;
-  if (op == CommOp::kSendRecv) return message_us(link, 1, bytes, scale);
-  if (op == CommOp::kAllToAll) {
-    return message_us(link, n - 1, bytes * (n - 1 + link.all_to_all.local_copy) / n, scale);
-  }
+  if (op == CommOp::kSendRecv) return message_us(link, bytes, scale);
+  if (op == CommOp::kAllToAll) return all_to_all_us(link, bytes, n, scale);
   const double ring = ring_us(nccl, link, op, bytes, n, scale);
   const bool nvls = group.nvls && link.nvls.channels > 0 && op == CommOp::kAllReduce &&
                     n >= nccl.nvls_min_ranks && bytes >= nccl.nvls_from_bytes;

@@ -9,7 +9,7 @@
 //   LL128  : a + d + ((k h)^q + (W/B)^q)^(1/q)          q shared by all links
 //   Simple : a + d + ((k h)^q + (W/B)^q)^(1/q)          q per generation
 //   all-to-all : a' + (n-1) h' + min(W'/B_LL, d + W'/B_S),  W' = S (n-1+gamma')/n
-//   send/recv  : the same with one peer and W' = S
+//   send/recv  : a + h + S/B, LL or Simple: one step of the ring
 //   NVLS   : a + (D + S/(C u)) t(u),  t(u) = l + C u/B;  all-reduce of 6 ranks and more
 //
 // Up to a chunk of `ll128_max_chunk_bytes` NCCL takes the faster of LL and LL128, above it Simple
@@ -23,8 +23,8 @@
 // boundary (7-15 % around 16 MiB).
 #pragma once
 
-#include "sim/spec/collective_constants.h"
 #include "sim/spec/calibration.h"
+#include "sim/spec/collective_constants.h"
 
 namespace meshwright {
 

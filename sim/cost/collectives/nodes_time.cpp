@@ -21,6 +21,7 @@ struct Path {
   ProtocolConstants inside;
   double hop_us = 0;  ///< Over the network.
   double nic_share = 1;
+  bool is_ll128 = false;
 };
 
 /// The group's sizes in the units of the formulas.
@@ -125,7 +126,7 @@ double nodes_time_us(const NcclConstants& nccl,
       .base_us = link.base_us};
   const std::array<Path, 3> paths{
       Path{link.ll, network.ll_hop_us, kLlShare},
-      Path{link.ll128, network.ll_hop_us * nccl.ll128_hop_over_ll, kLl128Share},
+      Path{link.ll128, network.ll_hop_us * nccl.ll128_hop_over_ll, kLl128Share, true},
       Path{link.simple, network.simple_hop_us, 1}};
   const Path& simple = paths.back();
 
@@ -137,7 +138,7 @@ double nodes_time_us(const NcclConstants& nccl,
 
   double best = std::numeric_limits<double>::infinity();
   for (const Path& path : paths) {
-    if (path.inside.rate_GBps <= 0) continue;
+    if (path.inside.rate_GBps <= 0 || (path.is_ll128 && !network.ll128)) continue;
     best = std::min(best, ring_over_nodes_us(link, path, op, bytes, g));
     if (op == CommOp::kAllReduce) best = std::min(best, tree_us(path, bytes, g));
   }
