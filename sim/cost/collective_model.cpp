@@ -3,7 +3,66 @@
 
 #include <algorithm>
 
+#include "sim/cost/collectives/nodes_time.h"
+
 namespace meshwright {
+namespace {
+
+constexpr double kBytesPerGB = 1e9;
+constexpr double kMicrosecond = 1e-6;
+
+/// What collectives get of a link: beside computation less than alone.
+double line_rate_GBps(const LinkSpec& link) {
+  return link.bandwidth.v * link.efficiency / kBytesPerGB;
+}
+
+/// Where only one of the two links names its generation: that one as alpha and beta of the Simple
+/// protocol, for the ring beside the other.
+ClusterSpec as_ring_links(ClusterSpec c,
+                          const LinkConstants* link,
+                          const NetworkConstants* network) {
+  if (link != nullptr) {
+    c.intra_node.alpha = Seconds{link->simple.hop_us * kMicrosecond};
+    c.intra_node.base = Seconds{(link->base_us + link->simple.base_us) * kMicrosecond};
+    c.intra_node.efficiency *= link->simple.rate_GBps / link->line_rate_GBps;
+  }
+  if (network != nullptr) {
+    c.inter_node.alpha = Seconds{network->simple_hop_us * kMicrosecond};
+    c.inter_node.efficiency *= network->efficiency;
+  }
+  return c;
+}
+
+}  // namespace
+
+Seconds link_collective_time(const ClusterSpec& cluster,
+                             CommOp op,
+                             Bytes payload,
+                             const GroupShape& shape) {
+  const CollectiveConstants& constants = collective_constants();
+  const LinkConstants* link = constants.link(cluster.intra_node.generation);
+  const NetworkConstants* network = constants.network(cluster.inter_node.generation);
+  if (link != nullptr && shape.inside_node()) {
+    const double t = domain_time_us(constants.nccl,
+                                    *link,
+                                    op,
+                                    payload.v,
+                                    {shape.num_ranks, line_rate_GBps(cluster.intra_node)});
+    return Seconds{t * kMicrosecond};
+  }
+  if (link == nullptr && network == nullptr) {
+    return ring_collective_time(cluster, op, payload, shape);
+  }
+  if (link == nullptr || network == nullptr) {
+    return ring_collective_time(as_ring_links(cluster, link, network), op, payload, shape);
+  }
+  const NodesGroup group{.num_ranks = shape.num_ranks,
+                         .ranks_per_node = shape.ranks_per_node,
+                         .line_rate_GBps = line_rate_GBps(cluster.intra_node),
+                         .nic_GBps = line_rate_GBps(cluster.inter_node)};
+  return Seconds{nodes_time_us(constants.nccl, *link, *network, op, payload.v, group) *
+                 kMicrosecond};
+}
 
 Seconds ring_collective_time(const ClusterSpec& cluster,
                              CommOp op,

@@ -139,7 +139,7 @@ Seconds CostModel::collective_time(CommOp op, Bytes payload, const GroupShape& s
     const double crowding = static_cast<double>(shape.num_ranks) / calibration_->cores;
     return crowding > 1 ? measured / (crowding * calibration_->oversubscription) : measured;
   }
-  return ring_collective_time(cluster_, op, payload, shape);
+  return link_collective_time(cluster_, op, payload, shape);
 }
 
 ListCost CostModel::list_time(const std::vector<OperatorStep>& steps,

@@ -12,9 +12,9 @@ namespace meshwright {
 namespace {
 
 constexpr int kSchemaVersion = 1;
-constexpr double kGiga = 1e9;
-constexpr double kTera = 1e12;
-constexpr double kMicro = 1e-6;
+constexpr double kFileGiga = 1e9;
+constexpr double kFileTera = 1e12;
+constexpr double kFileMicro = 1e-6;
 
 Json model_to_json(const ModelSpec& m) {
   Json json = hf_config_json(m);
@@ -23,10 +23,11 @@ Json model_to_json(const ModelSpec& m) {
 }
 
 Json link_to_json(const LinkSpec& l) {
-  return {{"bandwidth_GBps", l.bandwidth.v / kGiga},
+  return {{"bandwidth_GBps", l.bandwidth.v / kFileGiga},
           {"efficiency", l.efficiency},
-          {"alpha_us", l.alpha.v / kMicro},
-          {"base_us", l.base.v / kMicro}};
+          {"alpha_us", l.alpha.v / kFileMicro},
+          {"base_us", l.base.v / kFileMicro},
+          {"generation", l.generation}};
 }
 
 /// In the form of a document of models/hardware, plus what load_cluster() adds.
@@ -37,9 +38,9 @@ Json cluster_to_json(const ClusterSpec& c) {
                {"kind", d.kind == DeviceKind::kCpu ? "cpu" : "gpu"},
                {"num_devices", c.num_devices},
                {"devices_per_node", c.devices_per_node},
-               {"peak_bf16_TFLOPs", d.peak_bf16.v / kTera},
-               {"peak_fp32_TFLOPs", d.peak_fp32.v / kTera},
-               {"memory_bandwidth_GBps", d.memory_bandwidth.v / kGiga},
+               {"peak_bf16_TFLOPs", d.peak_bf16.v / kFileTera},
+               {"peak_fp32_TFLOPs", d.peak_fp32.v / kFileTera},
+               {"memory_bandwidth_GBps", d.memory_bandwidth.v / kFileGiga},
                {"memory_bytes", d.memory.v},
                {"reserved_bytes", d.reserved.v},
                {"num_sms", d.num_sms},
@@ -47,9 +48,9 @@ Json cluster_to_json(const ClusterSpec& c) {
                {"attention_forward_fraction", d.attention_forward_fraction},
                {"attention_backward_fraction", d.attention_backward_fraction},
                {"memory_fraction", d.memory_fraction},
-               {"launch_us", d.launch.v / kMicro},
-               {"host_per_layer_us", d.host_per_layer.v / kMicro},
-               {"host_per_micro_batch_us", d.host_per_micro_batch.v / kMicro},
+               {"launch_us", d.launch.v / kFileMicro},
+               {"host_per_layer_us", d.host_per_layer.v / kFileMicro},
+               {"host_per_micro_batch_us", d.host_per_micro_batch.v / kFileMicro},
                {"scale_slowdown_per_doubling", c.scale_slowdown_per_doubling},
                {"intra_node", link_to_json(c.intra_node)}};
   if (c.inter_node.bandwidth.v > 0) json["inter_node"] = link_to_json(c.inter_node);
@@ -64,10 +65,11 @@ LinkSpec link_from_json(const Json& json,
                         std::optional<Error>& error) {
   ObjectReader r(json, origin, pointer);
   LinkSpec l;
-  l.bandwidth = BytesPerSecond{r.number("bandwidth_GBps", kPositiveQuantity) * kGiga};
+  l.bandwidth = BytesPerSecond{r.number("bandwidth_GBps", kPositiveQuantity) * kFileGiga};
   l.efficiency = r.number("efficiency", {1e-6, 1});
-  l.alpha = Seconds{r.number("alpha_us", kNonNegative) * kMicro};
-  l.base = Seconds{r.number("base_us", kNonNegative) * kMicro};
+  l.alpha = Seconds{r.number("alpha_us", kNonNegative) * kFileMicro};
+  l.base = Seconds{r.number("base_us", kNonNegative) * kFileMicro};
+  l.generation = r.text_or("generation", "");
   if (auto done = r.finish(); !done) error = done.error();
   return l;
 }
@@ -81,9 +83,10 @@ Result<ClusterSpec> cluster_from_json(const Json& json, const std::string& origi
   d.kind = r.choice("kind", {"gpu", "cpu"}, "") == "cpu" ? DeviceKind::kCpu : DeviceKind::kGpu;
   c.num_devices = static_cast<int>(r.integer("num_devices", {1, 1e6}));
   c.devices_per_node = static_cast<int>(r.integer("devices_per_node", {1, 1e6}));
-  d.peak_bf16 = FlopPerSecond{r.number("peak_bf16_TFLOPs", kPositiveQuantity) * kTera};
-  d.peak_fp32 = FlopPerSecond{r.number("peak_fp32_TFLOPs", kPositiveQuantity) * kTera};
-  d.memory_bandwidth = BytesPerSecond{r.number("memory_bandwidth_GBps", kPositiveQuantity) * kGiga};
+  d.peak_bf16 = FlopPerSecond{r.number("peak_bf16_TFLOPs", kPositiveQuantity) * kFileTera};
+  d.peak_fp32 = FlopPerSecond{r.number("peak_fp32_TFLOPs", kPositiveQuantity) * kFileTera};
+  d.memory_bandwidth =
+      BytesPerSecond{r.number("memory_bandwidth_GBps", kPositiveQuantity) * kFileGiga};
   d.memory = Bytes{r.number("memory_bytes", kPositiveQuantity)};
   d.reserved = Bytes{r.number("reserved_bytes", kNonNegative)};
   d.num_sms = static_cast<int>(r.integer("num_sms", {1, 1e5}));
@@ -91,9 +94,9 @@ Result<ClusterSpec> cluster_from_json(const Json& json, const std::string& origi
   d.attention_forward_fraction = r.number("attention_forward_fraction", {1e-6, 1});
   d.attention_backward_fraction = r.number("attention_backward_fraction", {1e-6, 1});
   d.memory_fraction = r.number("memory_fraction", {1e-6, 1});
-  d.launch = Seconds{r.number("launch_us", kNonNegative) * kMicro};
-  d.host_per_layer = Seconds{r.number("host_per_layer_us", kNonNegative) * kMicro};
-  d.host_per_micro_batch = Seconds{r.number("host_per_micro_batch_us", kNonNegative) * kMicro};
+  d.launch = Seconds{r.number("launch_us", kNonNegative) * kFileMicro};
+  d.host_per_layer = Seconds{r.number("host_per_layer_us", kNonNegative) * kFileMicro};
+  d.host_per_micro_batch = Seconds{r.number("host_per_micro_batch_us", kNonNegative) * kFileMicro};
   c.scale_slowdown_per_doubling = r.number("scale_slowdown_per_doubling", {0, 1});
   std::optional<Error> error;
   c.intra_node =

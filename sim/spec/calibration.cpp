@@ -31,7 +31,7 @@ OpKind read_kind(ObjectReader& r) {
 
 CommOp read_comm(ObjectReader& r) {
   static const std::vector<std::string> kNames = {
-      "all_reduce", "all_gather", "reduce_scatter", "send_recv"};
+      "all_reduce", "all_gather", "reduce_scatter", "send_recv", "all_to_all"};
   const std::string name = r.choice("collective", kNames, "");
   return static_cast<CommOp>(std::find(kNames.begin(), kNames.end(), name) - kNames.begin());
 }
@@ -92,7 +92,7 @@ Json to_json(const Calibration& c) {
 
 std::string_view to_string(CommOp op) {
   static constexpr std::string_view kNames[kNumCommOps] = {
-      "all_reduce", "all_gather", "reduce_scatter", "send_recv"};
+      "all_reduce", "all_gather", "reduce_scatter", "send_recv", "all_to_all"};
   return kNames[static_cast<size_t>(op)];
 }
 

@@ -39,8 +39,8 @@ struct StreamFit {
   double bytes_per_s = 0;
 };
 
-enum class CommOp : uint8_t { kAllReduce, kAllGather, kReduceScatter, kSendRecv };
-inline constexpr int kNumCommOps = 4;
+enum class CommOp : uint8_t { kAllReduce, kAllGather, kReduceScatter, kSendRecv, kAllToAll };
+inline constexpr int kNumCommOps = 5;
 [[nodiscard]] std::string_view to_string(CommOp op);
 
 /// A collective of `group_size` ranks: seconds = alpha + bytes * beta; bytes are the full tensor's.

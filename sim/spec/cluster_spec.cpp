@@ -12,6 +12,7 @@
 #include "sim/core/hash.h"
 #include "sim/core/json_reader.h"
 #include "sim/spec/builtin_documents.h"
+#include "sim/spec/collective_constants.h"
 
 namespace meshwright {
 namespace {
@@ -26,11 +27,23 @@ LinkSpec read_link(ObjectReader& parent, const std::string& key, bool required) 
   const Json& json = parent.object(key, required);
   if (json.empty()) return {};
   ObjectReader r(json, parent.origin(), "/" + key);
+  const bool between_nodes = key == "inter_node";
   LinkSpec link;
   link.bandwidth = BytesPerSecond{r.number("bandwidth_GBps", kPositiveQuantity) * kGiga};
   link.efficiency = r.number_or("efficiency", 1.0, kFraction);
-  link.alpha = Seconds{r.number("alpha_us", kNonNegative) * kMicro};
-  link.base = Seconds{r.number_or("base_us", 0.0, kNonNegative) * kMicro};
+  link.generation = r.text_or("generation", "");
+  if (link.generation.empty()) {
+    link.alpha = Seconds{r.number("alpha_us", kNonNegative) * kMicro};
+    link.base = Seconds{r.number_or("base_us", 0.0, kNonNegative) * kMicro};
+  } else if (const std::vector<std::string> known = between_nodes
+                                                        ? collective_constants().network_names()
+                                                        : collective_constants().link_names();
+             std::find(known.begin(), known.end(), link.generation) == known.end()) {
+    r.fail("generation",
+           '"' + link.generation + '"',
+           "has no constants",
+           "known: " + join(known) + "; or leave it out and give alpha_us and efficiency");
+  }
   r.ignore("source");
   if (auto done = r.finish(); !done) {
     const Error& e = done.error();

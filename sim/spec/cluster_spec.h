@@ -37,13 +37,17 @@ struct DeviceSpec {
   friend bool operator==(const DeviceSpec&, const DeviceSpec&) = default;
 };
 
-/// What one device sees of a link. Time of one message = base + alpha per hop + bytes / (bandwidth
-/// * efficiency).
+/// What one device sees of a link. With a generation that models/fits/collectives.json knows,
+/// collectives are priced by its constants; else time of one message = base + alpha per hop + bytes
+/// / (bandwidth * efficiency).
 struct LinkSpec {
   BytesPerSecond bandwidth;  ///< One direction, per device.
-  double efficiency = 1;     ///< Reached by collectives.
-  Seconds alpha;             ///< Per ring step.
-  Seconds base;              ///< Per operation.
+  /// Without a generation, of bandwidth, reached by collectives. With one, of what nccl-tests reach
+  /// alone on the machine.
+  double efficiency = 1;
+  Seconds alpha;           ///< Per ring step; without a generation.
+  Seconds base;            ///< Per operation; without a generation.
+  std::string generation;  ///< "nvlink4", "ib_ndr", ...; empty: none.
 
   friend bool operator==(const LinkSpec&, const LinkSpec&) = default;
 };

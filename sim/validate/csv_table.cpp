@@ -52,11 +52,12 @@ Result<CsvTable> CsvTable::parse(std::string_view text, const std::string& origi
   Collector found;
   // libcsv skips blank lines; keep the count of lines right by feeding it one line end at a time.
   size_t at = 0;
+  bool in_quotes = false;  // an odd number of quotes so far: the line end belongs to a cell
   while (at < text.size()) {
     const size_t end = std::min(text.find('\n', at), text.size() - 1) + 1;
     const std::string_view piece = text.substr(at, end - at);
-    const bool blank =
-        found.cells.empty() && trimmed(piece).empty() && csv_get_buffer_size(&parser) == 0;
+    const bool blank = found.cells.empty() && trimmed(piece).empty() && !in_quotes;
+    if (std::count(piece.begin(), piece.end(), '"') % 2 == 1) in_quotes = !in_quotes;
     const size_t records = found.records.size();
     csv_parse(
         &parser, piece.data(), piece.size(), Collector::on_field, Collector::on_record, &found);

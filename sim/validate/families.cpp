@@ -6,6 +6,8 @@
 
 namespace meshwright {
 
+std::vector<ValidatedRow> validate_collectives(const CsvTable& table);
+
 const std::vector<ValidationFamily>& validation_families() {
   static const std::vector<ValidationFamily> kFamilies{
       {"training",
@@ -14,6 +16,7 @@ const std::vector<ValidationFamily>& validation_families() {
       {"megatron functional tests",
        {"case", "L", "h", "mbs", "gbs", "tp", "pp", "mem", "it"},
        predict_functional_rows},
+      {"collectives", {"op", "ngpus", "bytes", "time_us"}, validate_collectives},
   };
   return kFamilies;
 }

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "sim/fit/nccl_tests_log.h"
 #include "sim/validate/families.h"
 
 namespace meshwright {
 Result<ValidationReport> validate_file(const std::string& path) {
-  MW_ASSIGN_OR_RETURN(const CsvTable table, CsvTable::read(path));
+  MW_ASSIGN_OR_RETURN(const CsvTable table, read_measurement_table(path));
   for (const ValidationFamily& family : validation_families()) {
     const bool matches = std::all_of(family.columns.begin(),
                                      family.columns.end(),

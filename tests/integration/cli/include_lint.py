@@ -23,6 +23,7 @@ SIM_LAYERS = [
     {"simulator"},
     {"planner"},
     {"parity"},
+    {"fit", "validate"},
     {"cli"},
 ]
 # spec names operators (a calibration's samples), and graph reads plans.

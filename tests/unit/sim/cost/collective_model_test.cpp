@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "sim/cost/collectives/nodes_time.h"
 #include "tests/unit/sim/plans.h"
 
 namespace meshwright {
@@ -37,6 +38,7 @@ TEST(RingCollective, FormulasInsideANode) {
     EXPECT_TRUE(near_rel(time(CommOp::kAllGather, kPayload, shape), once, 1e-12));
     EXPECT_TRUE(near_rel(time(CommOp::kReduceScatter, kPayload, shape), once, 1e-12));
     EXPECT_TRUE(near_rel(time(CommOp::kAllReduce, kPayload, shape), 2 * once, 1e-12));
+    EXPECT_TRUE(near_rel(time(CommOp::kAllToAll, kPayload, shape), once, 1e-12));
     EXPECT_TRUE(near_rel(time(CommOp::kSendRecv, kPayload, shape), kAlpha + 1e9 / kRate, 1e-12));
   }
 }
@@ -109,6 +111,58 @@ TEST(MeasuredCollective, CalibrationOfOneRankFallsBackToTheDataSheet) {
   const CostModel cost(cluster, std::make_shared<const Calibration>(c));
   EXPECT_EQ(cost.collective_time(CommOp::kAllReduce, kPayload, {2, 2}),
             ring_collective_time(cluster, CommOp::kAllReduce, kPayload, {2, 2}));
+}
+
+TEST(LinkCollective, GenerationsOfTheLinksPriceGpuClusters) {
+  const ClusterSpec c = testing::builtin_cluster("64xh100");
+  EXPECT_EQ(c.intra_node.generation, "nvlink4");
+  const CollectiveConstants& k = collective_constants();
+  const auto t = [&](CommOp op, GroupShape shape) {
+    return CostModel(c, nullptr).collective_time(op, kPayload, shape).v;
+  };
+  EXPECT_TRUE(
+      near_rel(t(CommOp::kAllGather, {4, 4}),
+               1e-6 * domain_time_us(k.nccl, *k.link("nvlink4"), CommOp::kAllGather, 1e9, {4}),
+               1e-12));
+  EXPECT_TRUE(near_rel(
+      t(CommOp::kAllReduce, {16, 8}),
+      1e-6 *
+          nodes_time_us(
+              k.nccl, *k.link("nvlink4"), *k.network("ib_ndr"), CommOp::kAllReduce, 1e9, {16, 8}),
+      1e-12));
+  EXPECT_EQ(t(CommOp::kAllToAll, {1, 1}), 0);
+}
+
+TEST(LinkCollective, RatesScaleWithTheLinksOfTheCluster) {
+  ClusterSpec c = testing::builtin_cluster("64xh100");
+  const auto t = [&](GroupShape shape) {
+    return link_collective_time(c, CommOp::kAllGather, Bytes{8e9}, shape).v;
+  };
+  const double inside = t({8, 8}), across = t({64, 8});
+  c.intra_node.bandwidth = c.intra_node.bandwidth / 2;
+  EXPECT_GT(t({8, 8}), 1.9 * inside);
+  c = testing::builtin_cluster("64xh100");
+  c.inter_node.efficiency = 0.5;  // beside computation
+  EXPECT_GT(t({64, 8}), 1.9 * across);
+  EXPECT_EQ(t({8, 8}), inside);
+}
+
+TEST(LinkCollective, WithoutAGenerationItIsTheRing) {
+  const ClusterSpec c = plain_cluster();
+  for (const GroupShape shape : {GroupShape{8, 8}, GroupShape{16, 8}}) {
+    EXPECT_EQ(link_collective_time(c, CommOp::kAllReduce, kPayload, shape),
+              ring_collective_time(c, CommOp::kAllReduce, kPayload, shape));
+  }
+}
+
+TEST(LinkCollective, OneKnownGenerationBesideAPlainLink) {
+  ClusterSpec c = plain_cluster();
+  c.inter_node = {.bandwidth = BytesPerSecond{50e9}, .generation = "ib_ndr"};
+  const NetworkConstants& ndr = *collective_constants().network("ib_ndr");
+  // One rank a node: two steps of the network.
+  EXPECT_TRUE(near_rel(link_collective_time(c, CommOp::kAllGather, kPayload, {3, 1}).v,
+                       2 * ndr.simple_hop_us * 1e-6 + 2.0 / 3 * 1e9 / (50e9 * ndr.efficiency),
+                       1e-12));
 }
 
 TEST(GroupShapes, TpIsInsideANodeAndDpAcross) {

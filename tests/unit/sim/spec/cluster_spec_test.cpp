@@ -128,6 +128,21 @@ TEST(ClusterSpec, OwnDocumentErrors) {
   EXPECT_THAT(message(R"([])"), HasSubstr("must be a JSON object"));
 }
 
+TEST(ClusterSpec, GenerationOfALink) {
+  const TemporaryFile file(document(
+      R"("device": "a100-80g", "intra_node": {"bandwidth_GBps": 450, "generation": "nvlink4"})"));
+  const ClusterSpec c = load_cluster(file.path(), machine()).value();
+  EXPECT_EQ(c.intra_node.generation, "nvlink4");
+  EXPECT_EQ(c.intra_node.efficiency, 1);
+  const TemporaryFile unknown(document(
+      R"("device": "h100", "intra_node": {"bandwidth_GBps": 450, "generation": "nvlink9"})"));
+  EXPECT_EQ(error_of(unknown.path()).rule, "has no constants");
+  // A network is no link inside a node.
+  const TemporaryFile network(document(
+      R"("device": "h100", "intra_node": {"bandwidth_GBps": 50, "generation": "ib_ndr"})"));
+  EXPECT_THAT(error_of(network.path()).remedy, HasSubstr("nvlink4"));
+}
+
 TEST(ClusterSpec, MissingFileAndFolder) {
   EXPECT_THAT(error_of("no/such/cluster.json").rule, HasSubstr("nor a path that exists"));
   EXPECT_EQ(error_of(::testing::TempDir()).rule, "is a directory, not a file");
