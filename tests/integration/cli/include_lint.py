@@ -19,6 +19,7 @@ SIM_LAYERS = [
     {"mesh"},
     {"plan", "report", "schedule"},
     {"memory", "cost", "data"},
+    {"fit", "validate"},
     {"simulator"},
     {"planner"},
     {"parity"},
