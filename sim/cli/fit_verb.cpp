@@ -8,7 +8,8 @@ namespace meshwright::cli {
 namespace {
 
 struct FitVerbOptions {
-  std::string file, output, device, origin;
+  std::vector<std::string> files;
+  std::string output, device, origin;
 };
 
 void print_fits(const OperatorFits& fits) {
@@ -40,12 +41,12 @@ Result<int> run_fit(const FitVerbOptions& o, bool json, const Environment& env) 
     ProgressLine line(env.interactive);
     MW_ASSIGN_OR_RETURN(
         fits,
-        fit_operator_file(o.file,
-                          {.device = o.device,
-                           .origin = o.origin,
-                           .progress = [&](const std::string& device, const std::string& kind) {
-                             line.show(fmt::format("fitting {} {}", device, kind));
-                           }}));
+        fit_operator_files(o.files,
+                           {.device = o.device,
+                            .origin = o.origin,
+                            .progress = [&](const std::string& device, const std::string& kind) {
+                              line.show(fmt::format("fitting {} {}", device, kind));
+                            }}));
   }
   const std::string text = operator_fits_text(fits);
   if (!o.output.empty()) MW_RETURN_IF_ERROR(write_text_file(o.output, text));
@@ -64,7 +65,7 @@ Verb fit_verb(CLI::App& app, const Environment& env) {
   Verb verb =
       make_verb(app, "fit", "Constants of the operator models, fitted to a CSV of measured times");
   auto o = std::make_shared<FitVerbOptions>();
-  verb.app->add_option("file", o->file, "CSV of matmul or attention times")->required();
+  verb.app->add_option("files", o->files, "CSV of matmul or of attention times")->required();
   verb.app->add_option("--device", o->device, "Only this device of the table");
   verb.app->add_option("--origin", o->origin, "Where the measurements come from");
   verb.app->add_option("-o,--output", o->output, "Document to write, for validate --constants");

@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <map>
 
+#include "sim/core/text.h"
 #include "sim/fit/half_split_fit.h"
+#include "sim/validate/attention_table.h"
 #include "sim/validate/gemm_table.h"
 
 namespace meshwright {
@@ -77,26 +79,52 @@ void set_measurements(HalfSplitProblem& problem, const std::vector<const Row*>& 
   }
 }
 
-OperatorFit fit_gemm(GemmKind kind, const std::vector<const GemmRow*>& rows) {
-  FittedModel<GemmConstants> model(gemm_model_constants(kind));
-  set_measurements(model.problem, rows);
-  const GpuFacts gpu = gpu_facts(*rows.front()->spec);
-  model.problem.predict = [&](auto values, auto choice, auto indices, auto predicted) {
-    const GemmConstants c = model.constants(values, choice);
-    for (size_t i = 0; i < indices.size(); ++i) {
-      predicted[i] = gemm_time_us(c, gpu, kind, rows[indices[i]]->shape);
-    }
+/// Fits `model` to `rows`, timed by `time_us(constants, row)`.
+template <class Constants, class Row, class Time>
+OperatorFit fit_rows_of(std::span<const ModelConstant<Constants>> model,
+                        const std::vector<const Row*>& rows,
+                        Time&& time_us) {
+  FittedModel<Constants> fitted(model);
+  set_measurements(fitted.problem, rows);
+  fitted.problem.predict = [&](auto values, auto choice, auto indices, auto predicted) {
+    const Constants c = fitted.constants(values, choice);
+    for (size_t i = 0; i < indices.size(); ++i) predicted[i] = time_us(c, *rows[indices[i]]);
   };
-  return model.fit();
+  return fitted.fit();
 }
 
+OperatorFit fit_gemm(const std::vector<const GemmRow*>& rows) {
+  const GpuFacts gpu = gpu_facts(*rows.front()->spec);
+  return fit_rows_of(gemm_model_constants(rows.front()->kind),
+                     rows,
+                     [&](const GemmConstants& c, const GemmRow& row) {
+                       return gemm_time_us(c, gpu, row.kind, row.shape);
+                     });
+}
+
+OperatorFit fit_attention(const std::vector<const AttentionRow*>& rows) {
+  const GpuFacts gpu = gpu_facts(*rows.front()->spec);
+  if (rows.front()->decodes()) {
+    return fit_rows_of(
+        decode_model_constants(), rows, [&](const DecodeConstants& c, const AttentionRow& row) {
+          return decode_time_us(c, gpu, row.shape);
+        });
+  }
+  return fit_rows_of(
+      prefill_model_constants(), rows, [&](const PrefillConstants& c, const AttentionRow& row) {
+        return prefill_time_us(c, gpu, row.shape);
+      });
+}
+
+std::string kind_of(const GemmRow& row) { return to_string(row.kind); }
+std::string kind_of(const AttentionRow& row) { return row.decodes() ? "decode" : "prefill"; }
+
 /// Groups `rows` by device and kind and fits each group.
-template <class Row, class KindOf, class Fit>
+template <class Row>
 void fit_groups(const std::vector<Row>& rows,
                 const OperatorFitOptions& options,
                 const DeviceSpec* only,
-                KindOf&& kind_of,
-                Fit&& fit,
+                OperatorFit (*fit)(const std::vector<const Row*>&),
                 OperatorFits& result) {
   std::map<std::pair<std::string, std::string>, std::vector<const Row*>> groups;
   for (const Row& row : rows) {
@@ -105,7 +133,12 @@ void fit_groups(const std::vector<Row>& rows,
   }
   for (const auto& [key, group] : groups) {
     const std::vector<const Row*> usable = usable_rows(group);
-    if (usable.size() < kMinFitRows) continue;
+    const auto judging = std::count_if(
+        usable.begin(), usable.end(), [](const Row* r) { return is_held_out(r->id); });
+    if (usable.size() < kMinFitRows || judging == 0 ||
+        judging == static_cast<std::ptrdiff_t>(usable.size())) {
+      continue;
+    }
     if (options.progress) options.progress(key.first, key.second);
     OperatorFit found = fit(usable);
     found.device = key.first;
@@ -121,8 +154,8 @@ bool has_columns(const CsvTable& table, const std::vector<const char*>& columns)
 
 }  // namespace
 
-Result<OperatorFits> fit_operator_file(const std::string& path, const OperatorFitOptions& options) {
-  MW_ASSIGN_OR_RETURN(const CsvTable table, CsvTable::read(path));
+Result<OperatorFits> fit_operator_files(const std::vector<std::string>& paths,
+                                        const OperatorFitOptions& options) {
   const DeviceSpec* only = nullptr;
   if (!options.device.empty()) {
     only = find_builtin_gpu(options.device);
@@ -134,26 +167,37 @@ Result<OperatorFits> fit_operator_file(const std::string& path, const OperatorFi
                    .remedy = "see meshwright --list"};
     }
   }
-  OperatorFits result{.origin = options.origin.empty() ? path : options.origin};
-  if (has_columns(table, kGemmColumns)) {
-    result.family = "gemm";
-    fit_groups(
-        read_gemm_rows(table),
-        options,
-        only,
-        [](const GemmRow& row) { return std::string(to_string(row.kind)); },
-        [](const std::vector<const GemmRow*>& rows) { return fit_gemm(rows.front()->kind, rows); },
-        result);
-  } else {
-    return Error{.where = path,
-                 .field = "header",
-                 .rule = "matches no table of operator times",
-                 .remedy = "matmul: gpu dtype m n k latency_ms"};
+  std::vector<GemmRow> gemm;
+  std::vector<AttentionRow> attention;
+  for (const std::string& path : paths) {
+    MW_ASSIGN_OR_RETURN(const CsvTable table, CsvTable::read(path));
+    if (has_columns(table, kGemmColumns)) {
+      std::ranges::move(read_gemm_rows(table), std::back_inserter(gemm));
+    } else if (has_columns(table, kAttentionColumns)) {
+      std::ranges::move(read_attention_rows(table), std::back_inserter(attention));
+    } else {
+      return Error{.where = path,
+                   .field = "header",
+                   .rule = "matches no table of operator times",
+                   .remedy =
+                       "matmul: gpu dtype m n k latency_ms; attention: gpu batch_size isl "
+                       "num_heads num_key_value_heads head_dim step latency_ms"};
+    }
+    if (!gemm.empty() && !attention.empty()) {
+      return Error{.where = path,
+                   .field = "header",
+                   .rule = "is of another family than the first file's",
+                   .remedy = "fit one family at a time"};
+    }
   }
+  OperatorFits result{.family = attention.empty() ? "gemm" : "attention",
+                      .origin = options.origin.empty() ? join(paths) : options.origin};
+  fit_groups(gemm, options, only, fit_gemm, result);
+  fit_groups(attention, options, only, fit_attention, result);
   if (result.fits.empty()) {
-    return Error{
-        .where = path,
-        .rule = "holds no device and kind with " + std::to_string(kMinFitRows) + " usable rows"};
+    return Error{.where = join(paths),
+                 .rule = "no device and kind has " + std::to_string(kMinFitRows) +
+                         " usable rows, with some in both halves"};
   }
   return result;
 }

@@ -14,6 +14,9 @@ namespace meshwright {
 [[nodiscard]] std::vector<ValidatedRow> predict_gemm(const CsvTable& table);
 [[nodiscard]] Result<std::vector<ValidatedRow>> predict_gemm_with(const CsvTable& table,
                                                                   const std::string& constants);
+[[nodiscard]] std::vector<ValidatedRow> predict_attention(const CsvTable& table);
+[[nodiscard]] Result<std::vector<ValidatedRow>> predict_attention_with(
+    const CsvTable& table, const std::string& constants);
 
 /// The row without its prediction: names, unit, measurement, or why it is skipped.
 [[nodiscard]] ValidatedRow validated_operator_row(const MeasuredOperator& row,
