@@ -13,7 +13,7 @@ namespace {
 constexpr int kCoarseIterations = 8;
 constexpr size_t kCoarseStride = 2;  // of the rows
 constexpr size_t kRefined = 3;       // of the coarse fits
-constexpr int kKicks = 2;            // restarts beside the best values found
+constexpr int kKicks = 4;            // restarts beside the best values found
 constexpr double kKickSize = 0.2;    // in log space
 
 struct SplitCandidate {

@@ -39,12 +39,14 @@ OperatorFit read_operator_fit(const Json& json, ObjectReader& parent, size_t ind
                   .bias = h.number("bias", kError),
                   .ratio_low = h.number("ratio_low", kRatio),
                   .ratio_high = h.number("ratio_high", kRatio)};
-  for (ObjectReader* reader : {&h, &r}) {
-    if (auto done = reader->finish(); !done) {
+  const auto pass_on = [&](ObjectReader& reader, const std::string& where) {
+    if (auto done = reader.finish(); !done) {
       const Error& e = done.error();
-      parent.fail(fmt::format("fits/{}/{}", index, e.field), e.value, e.rule, e.remedy);
+      parent.fail(fmt::format("fits/{}/{}{}", index, where, e.field), e.value, e.rule, e.remedy);
     }
-  }
+  };
+  pass_on(r, "");
+  pass_on(h, "held_out/");
   return fit;
 }
 

@@ -69,7 +69,7 @@ TEST(ClusterSpec, UnknownDeviceSuggestsTheNearestOrListsAll) {
             "did you mean a100-40g?");  // not h100, which is one letter away
   EXPECT_EQ(error_of("8xh1000").remedy, "did you mean h100?");
   EXPECT_EQ(error_of("8xsupercomputer").remedy,
-            "devices: a100-40g, a100-80g, b200, b300, gb200, gb300, h100, h100-96g, h200, l40s, "
+            "devices: a100-40g, a100-80g, b200, b300, gb200, gb300, h100-96g, h100, h200, l40s, "
             "local, rtx-pro-6000, v100");
   EXPECT_EQ(error_of("x").remedy, error_of("8xsupercomputer").remedy);
 }
