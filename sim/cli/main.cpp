@@ -57,6 +57,7 @@ int run(int argc, char** argv) {
                                    compare_verb(app, env),
                                    verify_verb(app, env),
                                    validate_verb(app),
+                                   fit_verb(app, env),
                                    calibrate_verb(app, env),
                                    tokenize_verb(app, env)};
   const bool json_wanted = std::any_of(

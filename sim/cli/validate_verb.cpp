@@ -8,7 +8,7 @@ namespace meshwright::cli {
 namespace {
 
 struct ValidateOptions {
-  std::string file;
+  std::string file, constants;
   bool summary_only = false;
 };
 
@@ -69,7 +69,7 @@ void print_validation_rows(const ValidationReport& report) {
 }
 
 Result<int> run_validate(const ValidateOptions& o, bool json) {
-  MW_ASSIGN_OR_RETURN(const ValidationReport report, validate_file(o.file));
+  MW_ASSIGN_OR_RETURN(const ValidationReport report, validate_file(o.file, o.constants));
   if (json) {
     print_validation_json(report);
     return 0;
@@ -121,6 +121,8 @@ Verb validate_verb(CLI::App& app) {
       app, "validate", "The cost model against a CSV of measurements, row by row and in sum");
   auto o = std::make_shared<ValidateOptions>();
   verb.app->add_option("file", o->file, "CSV; its header names the family")->required();
+  verb.app->add_option(
+      "--constants", o->constants, "Document of `meshwright fit` instead of the built-in one");
   verb.app->add_flag("--summary", o->summary_only, "Leave out the rows");
   verb.run = [o, json = verb.json] { return run_validate(*o, *json); };
   return verb;

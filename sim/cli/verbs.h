@@ -14,5 +14,6 @@ Verb run_verb(CLI::App& app, const Environment& env);
 Verb compare_verb(CLI::App& app, const Environment& env);
 Verb verify_verb(CLI::App& app, const Environment& env);
 Verb validate_verb(CLI::App& app);
+Verb fit_verb(CLI::App& app, const Environment& env);
 
 }  // namespace meshwright::cli

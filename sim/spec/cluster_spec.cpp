@@ -19,6 +19,7 @@ namespace {
 
 constexpr double kGiga = 1e9;
 constexpr double kTera = 1e12;
+constexpr double kMega = 1e6;
 constexpr double kMicro = 1e-6;
 constexpr double kGiB = 1073741824.0;
 constexpr Range kFraction{1e-6, 1.0};
@@ -52,6 +53,19 @@ LinkSpec read_link(ObjectReader& parent, const std::string& key, bool required) 
   return link;
 }
 
+std::vector<std::string> read_aliases(ObjectReader& r) {
+  std::vector<std::string> aliases;
+  if (!r.has("aliases")) return aliases;
+  for (const Json& alias : r.array("aliases")) {
+    if (alias.is_string()) {
+      aliases.push_back(alias.get<std::string>());
+    } else {
+      r.fail("aliases", alias.dump(), "must be a list of names");
+    }
+  }
+  return aliases;
+}
+
 /// A document of models/hardware: the device and the node it comes in.
 Result<ClusterSpec> read_hardware(std::string_view text,
                                   const std::string& origin,
@@ -64,13 +78,18 @@ Result<ClusterSpec> read_hardware(std::string_view text,
   r.ignore("sources");
   d.name = r.text("name");
   d.kind = r.choice("kind", {"gpu", "cpu"}, "gpu") == "cpu" ? DeviceKind::kCpu : DeviceKind::kGpu;
+  d.architecture = r.text_or("architecture", "");
+  d.aliases = read_aliases(r);
   const bool cpu = d.kind == DeviceKind::kCpu;
   d.peak_bf16 = FlopPerSecond{r.number("peak_bf16_TFLOPs", kPositiveQuantity) * kTera};
   d.peak_fp32 = FlopPerSecond{r.number("peak_fp32_TFLOPs", kPositiveQuantity) * kTera};
+  d.peak_fp8 = FlopPerSecond{r.number_or("peak_fp8_TFLOPs", 0.0, kNonNegative) * kTera};
   d.memory_bandwidth = BytesPerSecond{r.number("memory_bandwidth_GBps", kPositiveQuantity) * kGiga};
   d.memory = cpu ? machine.memory : Bytes{r.number("memory_GiB", kPositiveQuantity) * kGiB};
   d.reserved = Bytes{r.number_or("reserved_GiB", 0.0, kNonNegative) * kGiB};
   d.num_sms = static_cast<int>(r.integer_or("num_sms", 1, {1, 1e5}));
+  d.l2_cache = Bytes{r.number_or("l2_cache_MB", 0.0, kNonNegative) * kMega};
+  d.boost_clock_GHz = r.number_or("boost_clock_GHz", 1.0, kPositiveQuantity);
   d.matmul_fraction = r.number_or("matmul_fraction", 0.7, kFraction);
   d.attention_forward_fraction = r.number_or("attention_forward_fraction", 0.5, kFraction);
   d.attention_backward_fraction = r.number_or("attention_backward_fraction", 0.3, kFraction);
@@ -177,6 +196,25 @@ ClusterSpec with_devices(ClusterSpec c, int num_devices) {
 }
 
 std::vector<std::string> builtin_devices() { return builtin_names("hardware"); }
+
+const DeviceSpec* find_builtin_gpu(std::string_view name_or_alias) {
+  static const std::vector<DeviceSpec> kGpus = [] {
+    std::vector<DeviceSpec> gpus;
+    for (const std::string& name : builtin_devices()) {
+      auto c = read_hardware(*builtin_document("hardware", name), "built-in " + name, {});
+      MW_CHECK(c.has_value(), "models/hardware/" + name);
+      if (c->device.kind == DeviceKind::kGpu) gpus.push_back(std::move(c->device));
+    }
+    return gpus;
+  }();
+  for (const DeviceSpec& d : kGpus) {
+    if (d.name == name_or_alias) return &d;
+    for (const std::string& alias : d.aliases) {
+      if (alias == name_or_alias) return &d;
+    }
+  }
+  return nullptr;
+}
 
 MachineFacts read_machine_facts() {
   MachineFacts facts;

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "sim/core/result.h"
@@ -19,13 +20,18 @@ enum class DeviceKind { kGpu, kCpu };
 
 struct DeviceSpec {
   std::string name;
+  std::string architecture;          ///< "hopper", ...: devices whose fitted constants are alike.
+  std::vector<std::string> aliases;  ///< Other names of it in published tables.
   DeviceKind kind = DeviceKind::kGpu;
   FlopPerSecond peak_bf16;
   FlopPerSecond peak_fp32;
+  FlopPerSecond peak_fp8;  ///< Zero where the tensor cores have no fp8.
   BytesPerSecond memory_bandwidth;
   Bytes memory;     ///< What the driver or the machine reports as usable, per device.
   Bytes reserved;   ///< Taken before the first tensor: context, communicators, libraries.
   int num_sms = 1;  ///< Compute units that a matmul's tiles are dealt to.
+  Bytes l2_cache;
+  double boost_clock_GHz = 1;             ///< At which the peak holds.
   double matmul_fraction = 1;             ///< Of peak, reached by large matmuls.
   double attention_forward_fraction = 1;  ///< Of peak, reached by flash attention.
   double attention_backward_fraction = 1;
@@ -95,5 +101,8 @@ struct MachineFacts {
 [[nodiscard]] ClusterSpec with_devices(ClusterSpec cluster, int num_devices);
 
 [[nodiscard]] std::vector<std::string> builtin_devices();
+
+/// The built-in GPU of this name or alias, or nothing.
+[[nodiscard]] const DeviceSpec* find_builtin_gpu(std::string_view name_or_alias);
 
 }  // namespace meshwright

@@ -18,6 +18,7 @@ struct Collector {
   std::vector<std::string> cells;
   std::vector<std::pair<int64_t, std::vector<std::string>>> records;
   int64_t line = 1;
+  bool quoted = false;  ///< Inside a quoted field: an odd number of quotes since the record began.
 
   static void on_field(void* text, size_t size, void* self) {
     static_cast<Collector*>(self)->cells.emplace_back(static_cast<const char*>(text), size);
@@ -29,6 +30,7 @@ struct Collector {
     ++c.line;
     c.records.emplace_back(begin, std::move(c.cells));
     c.cells.clear();
+    c.quoted = false;
   }
 };
 
@@ -52,13 +54,12 @@ Result<CsvTable> CsvTable::parse(std::string_view text, const std::string& origi
   Collector found;
   // libcsv skips blank lines; keep the count of lines right by feeding it one line end at a time.
   size_t at = 0;
-  bool in_quotes = false;  // an odd number of quotes so far: the line end belongs to a cell
   while (at < text.size()) {
     const size_t end = std::min(text.find('\n', at), text.size() - 1) + 1;
     const std::string_view piece = text.substr(at, end - at);
-    const bool blank = found.cells.empty() && trimmed(piece).empty() && !in_quotes;
-    if (std::count(piece.begin(), piece.end(), '"') % 2 == 1) in_quotes = !in_quotes;
+    const bool blank = !found.quoted && trimmed(piece).empty();
     const size_t records = found.records.size();
+    if (std::count(piece.begin(), piece.end(), '"') % 2 != 0) found.quoted = !found.quoted;
     csv_parse(
         &parser, piece.data(), piece.size(), Collector::on_field, Collector::on_record, &found);
     if (blank && found.records.size() == records) ++found.line;

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/validate/families.h"
 
+#include "sim/validate/attention_table.h"
 #include "sim/validate/functional_family.h"
+#include "sim/validate/gemm_table.h"
+#include "sim/validate/operator_family.h"
 #include "sim/validate/training_family.h"
 
 namespace meshwright {
@@ -17,6 +20,8 @@ const std::vector<ValidationFamily>& validation_families() {
        {"case", "L", "h", "mbs", "gbs", "tp", "pp", "mem", "it"},
        predict_functional_rows},
       {"collectives", {"op", "ngpus", "bytes", "time_us"}, validate_collectives},
+      {"attention", kAttentionColumns, predict_attention, predict_attention_with},
+      {"gemm", kGemmColumns, predict_gemm, predict_gemm_with},
   };
   return kFamilies;
 }

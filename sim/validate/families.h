@@ -13,6 +13,9 @@ struct ValidationFamily {
   const char* name;
   std::vector<const char*> columns;
   std::vector<ValidatedRow> (*predict)(const CsvTable&);
+  /// The same with the constants of a user's document; null where a family has none to replace.
+  Result<std::vector<ValidatedRow>> (*predict_with)(const CsvTable&,
+                                                    const std::string& constants) = nullptr;
 };
 
 [[nodiscard]] const std::vector<ValidationFamily>& validation_families();

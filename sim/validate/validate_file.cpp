@@ -5,14 +5,24 @@
 #include "sim/validate/families.h"
 
 namespace meshwright {
-Result<ValidationReport> validate_file(const std::string& path) {
+Result<ValidationReport> validate_file(const std::string& path, const std::string& constants) {
   MW_ASSIGN_OR_RETURN(const CsvTable table, read_measurement_table(path));
   for (const ValidationFamily& family : validation_families()) {
     const bool matches = std::all_of(family.columns.begin(),
                                      family.columns.end(),
                                      [&](const char* c) { return table.has_column(c); });
     if (!matches) continue;
-    ValidationReport report{.family = family.name, .rows = family.predict(table)};
+    ValidationReport report{.family = family.name};
+    if (constants.empty()) {
+      report.rows = family.predict(table);
+    } else if (family.predict_with != nullptr) {
+      MW_ASSIGN_OR_RETURN(report.rows, family.predict_with(table, constants));
+    } else {
+      return Error{.where = "--constants",
+                   .field = "constants",
+                   .value = constants,
+                   .rule = std::string("cannot replace those of family ") + family.name};
+    }
     summarise(report);
     return report;
   }

@@ -58,8 +58,10 @@ struct ValidationReport {
 };
 
 /// Predicts every row of `path`. Errors: an unreadable file; a header of no known family (the
-/// message lists the families and their columns).
-[[nodiscard]] Result<ValidationReport> validate_file(const std::string& path);
+/// message lists the families and their columns). `constants`, if not empty, is a document of
+/// `meshwright fit` to use instead of the built-in constants.
+[[nodiscard]] Result<ValidationReport> validate_file(const std::string& path,
+                                                     const std::string& constants = "");
 
 /// Fills `summary`, `layout_tau` and `layout_regret` from `rows`.
 void summarise(ValidationReport& report);

@@ -66,10 +66,12 @@ TEST(ClusterSpec, BadCountsNameTheRange) {
 TEST(ClusterSpec, UnknownDeviceSuggestsTheNearestOrListsAll) {
   EXPECT_EQ(error_of("64xa100-80").remedy, "did you mean a100-80g?");
   EXPECT_EQ(error_of("64xa100").remedy,
-            "did you mean a100-80g?");  // not h100, which is one letter away
+            "did you mean a100-40g?");  // not h100, which is one letter away
   EXPECT_EQ(error_of("8xh1000").remedy, "did you mean h100?");
-  EXPECT_EQ(error_of("8xsupercomputer").remedy, "devices: a100-80g, b200, h100, h200, local");
-  EXPECT_EQ(error_of("x").remedy, "devices: a100-80g, b200, h100, h200, local");
+  EXPECT_EQ(error_of("8xsupercomputer").remedy,
+            "devices: a100-40g, a100-80g, b200, b300, gb200, gb300, h100-96g, h100, h200, l40s, "
+            "local, rtx-pro-6000, v100");
+  EXPECT_EQ(error_of("x").remedy, error_of("8xsupercomputer").remedy);
 }
 
 TEST(ClusterSpec, OwnDocumentOverBuiltInDevice) {
@@ -155,6 +157,15 @@ TEST(ClusterSpec, EveryBuiltInDeviceCanBeRead) {
     EXPECT_GT(c->capacity().v, 0) << device;
     EXPECT_EQ(c->device.name, device);
   }
+}
+
+TEST(ClusterSpec, BuiltInGpusAreFoundByTheNamesOfPublishedTables) {
+  ASSERT_NE(find_builtin_gpu("h100_sxm"), nullptr);
+  EXPECT_EQ(find_builtin_gpu("h100_sxm")->name, "h100");
+  EXPECT_EQ(find_builtin_gpu("a100-80g")->l2_cache.v, 40e6);
+  EXPECT_EQ(find_builtin_gpu("rtx_pro_6000_server")->architecture, "blackwell_rtx");
+  EXPECT_EQ(find_builtin_gpu("local"), nullptr);  // a CPU
+  EXPECT_EQ(find_builtin_gpu("h100_xyz"), nullptr);
 }
 
 }  // namespace
