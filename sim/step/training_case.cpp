@@ -45,9 +45,9 @@ void truncate_layers(ModelShape& model, double layers) {
   }
 }
 
-class RowReader {
+class TrainingRow {
  public:
-  RowReader(const CsvTable& table, size_t row) : t_(table), row_(row) {}
+  TrainingRow(const CsvTable& table, size_t row) : t_(table), row_(row) {}
 
   [[nodiscard]] std::string_view text(const char* name) const { return t_.cell(row_, name); }
   [[nodiscard]] std::optional<double> number(const char* name) const {
@@ -64,7 +64,7 @@ class RowReader {
 };
 
 /// The sizes in the row; where they are missing, the published model of that name.
-std::optional<ModelShape> model_of(const RowReader& r) {
+std::optional<ModelShape> model_of(const TrainingRow& r) {
   const std::string_view name = r.text("model");
   const std::optional<ModelShape> known = published_model(name);
   const double hidden = r.positive("hidden", 0);
@@ -105,7 +105,7 @@ std::optional<ModelShape> model_of(const RowReader& r) {
   return model;
 }
 
-void read_precision(const RowReader& r, const std::string& notes, TrainingCase& c) {
+void read_precision(const TrainingRow& r, const std::string& notes, TrainingCase& c) {
   StepWorkload& w = c.problem.work;
   const std::string text = lowered(r.text("precision"));
   if (contains(text, "fp4")) {
@@ -122,7 +122,7 @@ void read_precision(const RowReader& r, const std::string& notes, TrainingCase& 
   w.async_tp = contains(notes, "asynctp") || contains(notes, "async tp");
 }
 
-void read_recompute(const RowReader& r,
+void read_recompute(const TrainingRow& r,
                     const std::string& notes,
                     const std::string& framework,
                     TrainingCase& c) {
@@ -144,7 +144,7 @@ void read_recompute(const RowReader& r,
       r.text("sp") == "yes" || (r.text("sp").empty() && framework.starts_with("megatron_core"));
 }
 
-void read_schedule(const RowReader& r, const std::string& notes, TrainingCase& c) {
+void read_schedule(const TrainingRow& r, const std::string& notes, TrainingCase& c) {
   StepLayout& l = c.layout;
   const double layers = c.problem.model.num_layers();
   const std::string vpp = lowered(r.text("vpp_norm"));
@@ -164,7 +164,7 @@ void read_schedule(const RowReader& r, const std::string& notes, TrainingCase& c
 }
 
 /// Nothing when the layout is complete and consistent, else the reason.
-std::string read_layout(const RowReader& r, const std::string& notes, TrainingCase& c) {
+std::string read_layout(const TrainingRow& r, const std::string& notes, TrainingCase& c) {
   StepLayout& l = c.layout;
   StepWorkload& w = c.problem.work;
   const std::optional<double> gpus = r.number("num_gpus");
@@ -201,7 +201,7 @@ StateConvention states_of(const std::string& framework) {
   return StateConvention::kDeepSpeed;
 }
 
-std::optional<double> measured_step(const RowReader& r, const StepWorkload& w) {
+std::optional<double> measured_step(const TrainingRow& r, const StepWorkload& w) {
   if (const auto s = r.number("measured_step_s"); s && *s > 0) return s;
   const double gpus = r.positive("num_gpus", 0);
   if (const auto rate = r.number("tokens_per_s_per_gpu"); rate && *rate > 0 && gpus > 0) {
@@ -229,7 +229,7 @@ std::string framework_profile(std::string_view framework, std::string_view sourc
 }
 
 TrainingCase training_case(const CsvTable& table, size_t row) {
-  const RowReader r(table, row);
+  const TrainingRow r(table, row);
   TrainingCase c{.id = std::string(r.text("id")),
                  .source = std::string(r.text("source")),
                  .device = std::string(r.text("gpu_norm")),

@@ -5,7 +5,7 @@ namespace meshwright {
 namespace {
 
 /// Hopper falls back to another kernel: 130-500 us for caches of a few kilobytes.
-bool is_marked_attention(const DeviceSpec& device, const AttentionShape& s) {
+bool is_marked_attention(const DeviceSpec& device, const AttentionCall& s) {
   return device.architecture == "hopper" && s.new_tokens == 1 && s.head_dim > 256;
 }
 

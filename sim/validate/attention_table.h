@@ -11,7 +11,7 @@
 namespace meshwright {
 
 struct AttentionRow : MeasuredOperator {
-  AttentionShape shape;
+  AttentionCall shape;
   /// One new token: the decode kernels run, whatever the cache.
   [[nodiscard]] bool decodes() const { return shape.new_tokens == 1; }
 };

@@ -58,7 +58,7 @@ constexpr std::array kDecodeConstants{
 struct AttentionSizes {
   double batch, new_tokens, cached, heads, kv_heads, dim;
 };
-AttentionSizes sizes_of(const AttentionShape& s) {
+AttentionSizes sizes_of(const AttentionCall& s) {
   return {static_cast<double>(s.batch),
           static_cast<double>(s.new_tokens),
           static_cast<double>(s.cached),
@@ -68,7 +68,7 @@ AttentionSizes sizes_of(const AttentionShape& s) {
 }
 
 /// max(x, y) for a large q, x + y for q = 1.
-double overlapped(double x, double y, double q) {
+double attention_overlap(double x, double y, double q) {
   const double high = std::max(x, y), low = std::min(x, y);
   return high * std::pow(1 + std::pow(low / high, q), 1 / q);
 }
@@ -82,12 +82,10 @@ std::span<const ModelConstant<DecodeConstants>> decode_model_constants() {
   return kDecodeConstants;
 }
 
-double prefill_time_us(const PrefillConstants& c,
-                       const GpuFacts& gpu,
-                       const AttentionShape& shape) {
+double prefill_time_us(const PrefillConstants& c, const GpuFacts& gpu, const AttentionCall& shape) {
   const auto [batch, tokens, cached, heads, kv_heads, dim] = sizes_of(shape);
-  double element_us =
-      overlapped(4 * dim / (c.mma_fraction * gpu.bf16_flop_per_us), c.exp_ps * 1e-6, c.overlap_r);
+  double element_us = attention_overlap(
+      4 * dim / (c.mma_fraction * gpu.bf16_flop_per_us), c.exp_ps * 1e-6, c.overlap_r);
   if (shape.head_dim > kWideHead) element_us *= c.wide_head_factor;
 
   double core_us = std::numeric_limits<double>::infinity();
@@ -112,10 +110,10 @@ double prefill_time_us(const PrefillConstants& c,
   const double rope_bytes =
       2 * kElementBytes * batch * tokens * dim * (heads + 2 * c.append_weight * kv_heads);
   const double rope_us = l2_factor * rope_bytes / (c.rope_fraction * gpu.dram_bytes_per_us);
-  return c.start_us + rope_us + overlapped(core_us, io_us, c.norm_q);
+  return c.start_us + rope_us + attention_overlap(core_us, io_us, c.norm_q);
 }
 
-double decode_time_us(const DecodeConstants& c, const GpuFacts& gpu, const AttentionShape& shape) {
+double decode_time_us(const DecodeConstants& c, const GpuFacts& gpu, const AttentionCall& shape) {
   const auto [batch, tokens, cached, heads, kv_heads, dim] = sizes_of(shape);
   const double keys = cached + 1;
   const double caches = batch * kv_heads;

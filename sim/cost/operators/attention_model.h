@@ -26,7 +26,7 @@ namespace meshwright {
 
 /// Causal attention of `new_tokens` of each of `batch` sequences over themselves and the `cached`
 /// ones before; bf16.
-struct AttentionShape {
+struct AttentionCall {
   int64_t batch = 1;
   int64_t new_tokens = 1;
   int64_t cached = 0;
@@ -80,10 +80,10 @@ struct DecodeConstants {
 /// Microseconds. Both allocate nothing and take well under 1 us.
 [[nodiscard]] double prefill_time_us(const PrefillConstants& constants,
                                      const GpuFacts& gpu,
-                                     const AttentionShape& shape);
+                                     const AttentionCall& shape);
 /// Of one new token per sequence; `shape.new_tokens` is not read.
 [[nodiscard]] double decode_time_us(const DecodeConstants& constants,
                                     const GpuFacts& gpu,
-                                    const AttentionShape& shape);
+                                    const AttentionCall& shape);
 
 }  // namespace meshwright

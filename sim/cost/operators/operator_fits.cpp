@@ -51,7 +51,7 @@ OperatorFit read_operator_fit(const Json& json, ObjectReader& parent, size_t ind
 }
 
 /// Four digits: more than the data determine.
-double rounded(double x) { return std::stod(fmt::format("{:.4g}", x)); }
+double rounded_constant(double x) { return std::stod(fmt::format("{:.4g}", x)); }
 
 /// Distance of two devices in what the models scale by.
 double device_distance(const DeviceSpec& a, const DeviceSpec& b) {
@@ -80,7 +80,7 @@ std::string operator_fits_text(const OperatorFits& fits) {
   OrderedJson list = OrderedJson::array();
   for (const OperatorFit& fit : fits.fits) {
     OrderedJson constants = OrderedJson::object();
-    for (const auto& [name, value] : fit.constants) constants[name] = rounded(value);
+    for (const auto& [name, value] : fit.constants) constants[name] = rounded_constant(value);
     const HeldOutAccuracy& h = fit.held_out;
     list.push_back({{"device", fit.device},
                     {"kind", fit.kind},
@@ -88,11 +88,11 @@ std::string operator_fits_text(const OperatorFits& fits) {
                     {"constants", std::move(constants)},
                     {"held_out",
                      {{"rows", h.rows},
-                      {"median", rounded(h.median)},
-                      {"p90", rounded(h.p90)},
-                      {"bias", rounded(h.bias)},
-                      {"ratio_low", rounded(h.ratio_low)},
-                      {"ratio_high", rounded(h.ratio_high)}}}});
+                      {"median", rounded_constant(h.median)},
+                      {"p90", rounded_constant(h.p90)},
+                      {"bias", rounded_constant(h.bias)},
+                      {"ratio_low", rounded_constant(h.ratio_low)},
+                      {"ratio_high", rounded_constant(h.ratio_high)}}}});
   }
   const OrderedJson document{{"schema_version", 1},
                              {"family", fits.family},

@@ -45,7 +45,7 @@ std::string decode_table(double noise) {
     for (const int64_t kv_heads : {1, 4, 32}) {
       for (const int64_t dim : {64, 128, 256}) {
         for (int64_t cached = 1; cached <= 65536; cached *= 4) {
-          const AttentionShape shape{batch, 1, cached, 32, kv_heads, dim};
+          const AttentionCall shape{batch, 1, cached, 32, kv_heads, dim};
           const double us = decode_time_us(kTruth, gpu, shape) * std::exp(noise * random.next());
           text += fmt::format(
               "h100_sxm,{},1,32,{},{},{},{:.9g}\n", batch, kv_heads, dim, cached, us / 1e3);

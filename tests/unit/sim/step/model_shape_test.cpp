@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "sim/spec/logical_tensors.h"
 #include "sim/step/published_models.h"
 #include "tests/unit/sim/step/step_shapes.h"
 

@@ -27,7 +27,7 @@ TEST(PrefillModel, GrowsWithEveryDimensionAndFallsWithTheHardware) {
     better.dram_bytes_per_us *= 2;
     better.bf16_flop_per_us *= 2;
     for (const int64_t tokens : {32, 512, 8192}) {
-      const AttentionShape s{4, tokens, 0, 32, 8, 128};
+      const AttentionCall s{4, tokens, 0, 32, 8, 128};
       const double once = prefill_time_us(c, gpu, s);
       EXPECT_GT(prefill_time_us(c, gpu, {16, tokens, 0, 32, 8, 128}), once) << device;
       EXPECT_GT(prefill_time_us(c, gpu, {4, 4 * tokens, 0, 32, 8, 128}), once) << device;
@@ -53,7 +53,7 @@ TEST(DecodeModel, GrowsWithTheCacheAndFallsWithBandwidth) {
     GpuFacts faster = gpu;
     faster.dram_bytes_per_us *= 2;
     for (const int64_t cached : {1, 127, 4095, 32767}) {
-      const AttentionShape s{32, 1, cached, 32, 8, 128};
+      const AttentionCall s{32, 1, cached, 32, 8, 128};
       const double once = decode_time_us(c, gpu, s);
       EXPECT_GT(decode_time_us(c, gpu, {32, 1, 4 * cached, 32, 8, 128}), once) << device;
       EXPECT_GE(decode_time_us(c, gpu, {1024, 1, cached, 32, 8, 128}), once) << device;
