@@ -31,10 +31,22 @@ ProcessGroups make_process_groups(CommWorld& world, const Plan& plan, const Plac
   };
   ProcessGroups g;
   g.world = of_kind(GroupKind::kWorld);
+  // Where the pipeline holds two copies of the model, the rank with the other copy of the same
+  // blocks is one more replica.
+  const auto with_copies = [&](GroupKind kind) {
+    return make_all(world, [&](int r) {
+      std::vector<int> ranks = mesh.group(kind, r);
+      if (plan.layout().model_copies() == 1) return ranks;
+      const int mirror = mesh.rank_at_stage(r, plan.layout().pp - 1 - mesh.coord(r).pp);
+      const std::vector<int> others = mesh.group(kind, mirror);
+      ranks.insert(mirror < r ? ranks.begin() : ranks.end(), others.begin(), others.end());
+      return ranks;
+    });
+  };
   g.tp = of_kind(GroupKind::kTp);
-  g.dp = of_kind(GroupKind::kDp);
+  g.dp = with_copies(GroupKind::kDp);
   g.dp_shard = of_kind(GroupKind::kDpShard);
-  g.dp_replicate = of_kind(GroupKind::kDpReplicate);
+  g.dp_replicate = with_copies(GroupKind::kDpReplicate);
   g.pipeline = make_all(world, [&](int r) {
     std::vector<int> ranks;
     for (int stage = 0; stage < plan.layout().pp; ++stage)

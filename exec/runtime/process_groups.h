@@ -16,9 +16,9 @@ namespace meshwright {
 struct ProcessGroups {
   std::shared_ptr<Communicator> world;
   std::shared_ptr<Communicator> tp;
-  std::shared_ptr<Communicator> dp;  ///< dp_replicate x dp_shard.
+  std::shared_ptr<Communicator> dp;  ///< dp_replicate x dp_shard, and the other copy of the model.
   std::shared_ptr<Communicator> dp_shard;
-  std::shared_ptr<Communicator> dp_replicate;
+  std::shared_ptr<Communicator> dp_replicate;  ///< And the other copy of the model.
   /// The ranks at this place of every stage, in stage order.
   std::shared_ptr<Communicator> pipeline;
   /// First and last stage; null on other stages and without a tie.

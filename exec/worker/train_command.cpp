@@ -34,13 +34,6 @@ Result<PlanFile> read_plan(const std::string& path, int world_size) {
                  .rule = "the plan is for " + std::to_string(file.plan.world_size()) + " ranks",
                  .remedy = "start that many workers, or make a plan for this number"};
   }
-  if (!file.plan.cluster().is_local()) {
-    return Error{.where = path,
-                 .field = "cluster",
-                 .value = file.plan.cluster().name,
-                 .rule = "this worker runs on CPU ranks only",
-                 .remedy = "plan with --cluster " + std::to_string(world_size) + "xlocal"};
-  }
   if (auto refusal = executor_refuses(file.plan)) {
     refusal->where = path + "#/decision" + refusal->where;
     return *refusal;

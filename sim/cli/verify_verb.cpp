@@ -46,11 +46,11 @@ Result<std::vector<Plan>> cases(const VerifyOptions& o) {
     return slice_suite();
   }
   MW_ASSIGN_OR_RETURN(const PlanFile file, read_plan_file(o.plan));
-  if (auto refusal = executor_refuses(file.plan)) {
+  MW_ASSIGN_OR_RETURN(const PlanCase c, parity_case_of(file.plan));
+  if (auto refusal = executor_refuses(c.plan)) {
     refusal->where = o.plan + "#/decision" + refusal->where;
     return *refusal;
   }
-  MW_ASSIGN_OR_RETURN(const PlanCase c, parity_case_of(file.plan));
   if (c.reduced) {
     fmt::print(stderr,
                "the plan is too big for this machine: checking the same axes at reduced width, {} "

@@ -30,7 +30,7 @@ struct ParityResult {
   [[nodiscard]] bool ok() const;
 };
 
-/// The built-in suite "slice": dense, grouped-query, tied and biased models in 35 layouts of 1, 2,
+/// The built-in suite "slice": dense, grouped-query, tied and biased models in 37 layouts of 1, 2,
 /// 4 and 8 ranks.
 [[nodiscard]] std::vector<Plan> slice_suite();
 

@@ -144,6 +144,15 @@ std::vector<Plan> slice_suite() {
       {.tp = 2, .sp = true, .pp = 2, .micro_batch = 2, .schedule = ScheduleKind::kZbH1});
   add(s, dense(), {.pp = 4, .micro_batch = 1, .schedule = ScheduleKind::kZbH2});
   add(s, tied(), {.dp_replicate = 2, .pp = 2, .virtual_stages = 2, .schedule = ScheduleKind::kZbV});
+  add(s, tied(), {.pp = 4, .micro_batch = 1, .schedule = ScheduleKind::kDualPipe});
+  add(s,
+      grouped(),
+      {.dp_shard = 2,
+       .pp = 2,
+       .micro_batch = 1,
+       .zero_stage = 1,
+       .recompute = kFull,
+       .schedule = ScheduleKind::kDualPipe});
   // Eight ranks.
   add(s, dense(), {.tp = 8, .micro_batch = 2});
   add(s, biased(), {.tp = 8, .sp = true, .micro_batch = 1});

@@ -4,13 +4,12 @@
 namespace meshwright {
 
 std::optional<Error> executor_refuses(const Plan& plan) {
-  const ScheduleKind schedule = plan.layout().schedule;
-  if (schedule == ScheduleKind::kDualPipe) {  // needs a group that sums the two copies' gradients
-    return Error{.where = "/layout/schedule",
-                 .field = "schedule",
-                 .value = std::string(to_string(schedule)),
-                 .rule = "can be planned and simulated, but the worker does not run it yet",
-                 .remedy = "plan again with --layout schedule=1f1b"};
+  if (!plan.cluster().is_local()) {
+    return Error{.where = "/cluster",
+                 .field = "cluster",
+                 .value = plan.cluster().name,
+                 .rule = "the worker runs on CPU ranks only",
+                 .remedy = "plan with --cluster " + std::to_string(plan.world_size()) + "xlocal"};
   }
   return std::nullopt;
 }

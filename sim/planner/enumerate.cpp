@@ -113,17 +113,15 @@ class Enumeration {
     }
   }
 
-  /// All, on local ranks but for dualpipe, which the worker does not run.
-  [[nodiscard]] std::vector<ScheduleKind> schedule_kinds(int pp) const {
+  [[nodiscard]] static std::vector<ScheduleKind> schedule_kinds(int pp) {
     if (pp == 1) return {ScheduleKind::k1f1b};
-    std::vector<ScheduleKind> kinds = {ScheduleKind::k1f1b,
-                                       ScheduleKind::kGpipe,
-                                       ScheduleKind::kInterleaved,
-                                       ScheduleKind::kZbH1,
-                                       ScheduleKind::kZbH2,
-                                       ScheduleKind::kZbV};
-    if (!p_.cluster.is_local()) kinds.push_back(ScheduleKind::kDualPipe);
-    return kinds;
+    return {ScheduleKind::k1f1b,
+            ScheduleKind::kGpipe,
+            ScheduleKind::kInterleaved,
+            ScheduleKind::kZbH1,
+            ScheduleKind::kZbH2,
+            ScheduleKind::kZbV,
+            ScheduleKind::kDualPipe};
   }
 
   /// Interleaved: two parts per rank, and every number that splits the layers evenly, up to

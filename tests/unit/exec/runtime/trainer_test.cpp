@@ -153,6 +153,11 @@ std::vector<Case> layouts() {
              .schedule = ScheduleKind::kZbH1})},
       {"zb_h2_tp2", with({.tp = 2, .pp = 2, .schedule = ScheduleKind::kZbH2})},
       {"zb_v_tied", with({.pp = 2, .virtual_stages = 2, .schedule = ScheduleKind::kZbV})},
+      {"dualpipe", with({.pp = 2, .schedule = ScheduleKind::kDualPipe})},
+      {"dualpipe_pp4_recompute_tied",
+       with({.pp = 4, .recompute = Recompute::kFull, .schedule = ScheduleKind::kDualPipe})},
+      {"dualpipe_dp2_zero1",
+       with({.dp_shard = 2, .pp = 2, .zero_stage = 1, .schedule = ScheduleKind::kDualPipe})},
       {"zb_v_dp2_tied",
        with({.dp_replicate = 2, .pp = 2, .virtual_stages = 2, .schedule = ScheduleKind::kZbV})},
   };

@@ -269,20 +269,18 @@ TEST(Validate, VirtualStagesNeverDropLayers) {
             80);
 }
 
-TEST(ExecutorSupport, RefusesByNameWhatTheWorkerCannotRun) {
-  for (int k = 0; k < kNumScheduleKinds; ++k) {
-    const auto kind = static_cast<ScheduleKind>(k);
-    const int v = kind == ScheduleKind::kInterleaved ? 5 : kind == ScheduleKind::kZbV ? 2 : 1;
-    const auto outcome = validate(llama_70b(), pp16(kind, v));
-    ASSERT_TRUE(outcome.plan.has_value());
-    const auto refusal = executor_refuses(*outcome.plan);
-    const bool runs = kind != ScheduleKind::kDualPipe;
-    EXPECT_EQ(refusal.has_value(), !runs) << to_string(kind);
-    if (!refusal) continue;
-    EXPECT_EQ(refusal->field, "schedule");
-    EXPECT_EQ(refusal->value, to_string(kind));
-    EXPECT_THAT(refusal->remedy, ::testing::HasSubstr("schedule=1f1b"));
+TEST(ExecutorSupport, TheWorkerRunsEveryScheduleOnCpuRanksAlone) {
+  for (Layout l : testing::all_layouts()) {
+    EXPECT_FALSE(executor_refuses(testing::ideal_plan(testing::small_model(), l)).has_value())
+        << summary(l);
   }
+  const auto outcome = validate(llama_70b(), pp16(ScheduleKind::kZbV, 2));
+  ASSERT_TRUE(outcome.plan.has_value());
+  const auto refusal = executor_refuses(*outcome.plan);
+  ASSERT_TRUE(refusal.has_value());
+  EXPECT_EQ(to_string(*refusal),
+            "/cluster: cluster = 64xa100-80g: the worker runs on CPU ranks only; "
+            "plan with --cluster 64xlocal");
 }
 
 }  // namespace
