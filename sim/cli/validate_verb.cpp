@@ -82,9 +82,10 @@ Result<int> run_validate(const ValidateOptions& o, bool json) {
              report.rows.size(),
              report.family,
              skipped);
-  fmt::print("{:<42} {:<22} {:>6} {:>8} {:>8} {:>8} {:>8} {:>6} {:>7}\n",
+  fmt::print("{:<42} {:<22} {:<4} {:>6} {:>8} {:>8} {:>8} {:>8} {:>6} {:>7}\n",
              "source",
              "device",
+             "unit",
              "rows",
              "median",
              "mean",
@@ -93,16 +94,18 @@ Result<int> run_validate(const ValidateOptions& o, bool json) {
              "tau",
              "in 80%");
   for (const ValidationSummary& s : report.summary) {
-    fmt::print("{:<42.42} {:<22.22} {:>6} {:>6.1f} % {:>6.1f} % {:>6.1f} % {:>8} {:>6} {:>7}\n",
-               s.source,
-               s.device,
-               s.count,
-               100 * s.median,
-               100 * s.mean,
-               100 * s.p90,
-               percent(s.bias),
-               s.rank_correlation ? fmt::format("{:.2f}", *s.rank_correlation) : "-",
-               s.coverage ? fmt::format("{:.0f} %", 100 * *s.coverage) : "-");
+    fmt::print(
+        "{:<42.42} {:<22.22} {:<4} {:>6} {:>6.1f} % {:>6.1f} % {:>6.1f} % {:>8} {:>6} {:>7}\n",
+        s.source,
+        s.device,
+        s.unit,
+        s.count,
+        100 * s.median,
+        100 * s.mean,
+        100 * s.p90,
+        percent(s.bias),
+        s.rank_correlation ? fmt::format("{:.2f}", *s.rank_correlation) : "-",
+        s.coverage ? fmt::format("{:.0f} %", 100 * *s.coverage) : "-");
   }
   if (report.layout_tau) {
     fmt::print(

@@ -283,5 +283,19 @@ TEST(ExecutorSupport, TheWorkerRunsEveryScheduleOnCpuRanksAlone) {
             "plan with --cluster 64xlocal");
 }
 
+TEST(ExecutorSupport, AModelThatTheWorkerCannotRunIsNamedWithItsPart) {
+  for (const auto& [name, part] : {std::pair{"gpt2", "LayerNorm"},
+                                   {"qwen3-0.6b", "a norm over query and key heads"},
+                                   {"gemma-2-2b", "SwiGLU"},
+                                   {"mixtral-8x7b", "experts"},
+                                   {"deepseek-v3", "experts"},
+                                   {"llama-3.2-1b", "rope_scaling"}}) {
+    ModelSpec m = testing::builtin_model(name);
+    const auto refusal = executor_refuses(testing::ideal_plan(m, {.tp = 1}));
+    ASSERT_TRUE(refusal.has_value()) << name;
+    EXPECT_THAT(refusal->rule, ::testing::HasSubstr(part)) << name;
+  }
+}
+
 }  // namespace
 }  // namespace meshwright
