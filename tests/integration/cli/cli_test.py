@@ -443,10 +443,12 @@ class Documents(CliTest):
 
     def test_ranks(self):
         self.refused(
-            ["explain", str(self.plan), "--rank", "7"], "--rank: rank = 7: must be from 0 to 1"
+            ["explain", str(self.plan), "--rank", "7"],
+            "--rank: rank = 7: must be a whole number from 0 to 1",
         )
+        self.refused(["verify", "--random", "-3"], "--random: random = -3: must be a whole")
         self.refused(["explain", str(self.plan), "--rank", "-1"], "rank = -1")
-        self.refused(["explain", str(self.plan), "--rank", "x"], "--rank = x")
+        self.refused(["explain", str(self.plan), "--rank", "x"], "rank = x")
 
     def test_output_that_cannot_be_written(self):
         done = self.run_program("plan", *SMALL, "-o", str(self.folder / "none" / "plan.json"))

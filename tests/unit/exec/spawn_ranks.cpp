@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
@@ -23,6 +24,8 @@ pid_t fork_child(const std::function<void()>& body) {
   const pid_t pid = fork();
   if (pid != 0) return pid;
   alarm(kChildSeconds);
+  std::signal(SIGPIPE,
+              SIG_IGN);  // as the worker does: writing to a dead peer is an error, not an end
   int code = 0;
   try {
     body();
