@@ -21,7 +21,7 @@ using PrefillEntry = ModelConstant<PrefillC>;
 constexpr std::array kPrefillConstants{
     PrefillEntry{"start_us", &PrefillC::start_us, 8, 0.5, 30},
     PrefillEntry{"mma_fraction", &PrefillC::mma_fraction, 0.7, 0.2, 1.1},
-    PrefillEntry{"exp_ps", &PrefillC::exp_ps, 0.4, 0.05, 6},
+    PrefillEntry{"exp_per_clock", &PrefillC::exp_per_clock, 10, 1, 64},
     PrefillEntry{"overlap_r", &PrefillC::overlap_r, 2, 1, 10},
     PrefillEntry{"wide_head_factor", &PrefillC::wide_head_factor, 1.5, 0.5, 5},
     PrefillEntry{"cta_us", &PrefillC::cta_us, 1.5, 0.05, 10},
@@ -92,8 +92,10 @@ double prefill_time_us(const PrefillConstants& c,
                        const GpuFacts& gpu,
                        const AttentionShape& shape) {
   const auto [batch, tokens, cached, heads, kv_heads, dim] = sizes_of(shape);
-  double element_us =
-      overlapped(4 * dim / (c.mma_fraction * gpu.bf16_flop_per_us), c.exp_ps * 1e-6, c.overlap_r);
+  // One score element, the whole device at work.
+  const double mma_us = 4 * dim / (c.mma_fraction * gpu.bf16_flop_per_us);
+  const double exp_us = 1e-3 / (c.exp_per_clock * gpu.num_sms * gpu.clock_GHz);
+  double element_us = overlapped(mma_us, exp_us, c.overlap_r);
   if (shape.head_dim > kWideHead) element_us *= c.wide_head_factor;
 
   double core_us = std::numeric_limits<double>::infinity();

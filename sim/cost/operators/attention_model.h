@@ -39,8 +39,8 @@ struct AttentionShape {
 struct PrefillConstants {
   double start_us = 8;
   double mma_fraction = 0.7;      ///< Of the tensor cores' peak.
-  double exp_ps = 0.4;            ///< Softmax per score element, whole device,
-  double overlap_r = 2;           ///< and how it joins the tensor cores' time; 1: no overlap.
+  double exp_per_clock = 12;      ///< Softmax elements of one SM (16 exp of the hardware),
+  double overlap_r = 2;           ///< and how they join the tensor cores' time; 1: no overlap.
   double wide_head_factor = 1.5;  ///< Of the time per element above head dim 256.
   double cta_us = 1.5;            ///< Fixed cost of a CTA.
   double tail_share = 1;          ///< Of half the longest CTA's time, waited for at the end.
