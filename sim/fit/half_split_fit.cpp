@@ -59,18 +59,15 @@ std::vector<SplitCandidate> coarse_fits(const HalfSplitProblem& p,
                                         const std::vector<size_t>& half) {
   std::vector<size_t> rows;
   for (size_t i = 0; i < half.size(); i += kCoarseStride) rows.push_back(half[i]);
-  std::vector<std::vector<double>> starts = p.other_starts;
-  std::vector<double>& own = starts.emplace_back();
-  for (const FitParameter& x : p.parameters) own.push_back(x.start);
+  std::vector<double> start;
+  for (const FitParameter& x : p.parameters) start.push_back(x.start);
   std::vector<SplitCandidate> found;
   for (const std::vector<double>& choice : p.choices) {
-    for (const std::vector<double>& start : starts) {
-      SplitCandidate c{.choice = choice, .values = start};
-      const FitResult fit = fit_rows(p, c, rows, {.max_iterations = kCoarseIterations});
-      c.cost = fit.cost;
-      c.values = fit.values;
-      found.push_back(std::move(c));
-    }
+    SplitCandidate c{.choice = choice, .values = start};
+    const FitResult fit = fit_rows(p, c, rows, {.max_iterations = kCoarseIterations});
+    c.cost = fit.cost;
+    c.values = fit.values;
+    found.push_back(std::move(c));
   }
   std::stable_sort(
       found.begin(), found.end(), [](const auto& a, const auto& b) { return a.cost < b.cost; });

@@ -1,7 +1,7 @@
 // Fits a model to one half of the rows, judges it on the other, then fits it to all of them.
 //
-// Feeds: the fits of the operator models. The coarse search over discrete constants and starts is
-// short; the best few go on. Deterministic.
+// Feeds: the fits of the operator models. The coarse search over discrete constants is short; the
+// best few go on. Deterministic.
 #pragma once
 
 #include <functional>
@@ -24,8 +24,6 @@ struct HalfSplitProblem {
   std::vector<FitParameter> parameters;
   /// Values of the discrete constants, to be tried one after another; one empty entry without any.
   std::vector<std::vector<double>> choices{{}};
-  /// Further starts of `parameters`, beside their own.
-  std::vector<std::vector<double>> other_starts;
   std::vector<double> measured;
   std::vector<bool> held_out;  ///< By row; see is_held_out.
   PredictRows predict;

@@ -143,6 +143,7 @@ void fit_groups(const std::vector<Row>& rows,
     OperatorFit found = fit(usable);
     found.device = key.first;
     found.kind = key.second;
+    found.marked = usable.front()->marked;
     result.fits.push_back(std::move(found));
   }
 }

@@ -125,7 +125,9 @@ Result<ClusterSpec> builtin_cluster(const std::string& name, const MachineFacts&
   const auto parsed = std::from_chars(name.data(), end, count);
   const bool number = x != std::string::npos && parsed.ec == std::errc{} && parsed.ptr == end;
   if (!text) {
-    const auto near = nearest_word(device, builtin_devices());
+    const DeviceSpec* alias = find_builtin_gpu(device);
+    const auto near = alias != nullptr ? std::optional<std::string>(alias->name)
+                                       : nearest_word(device, builtin_devices());
     return Error{
         .where = "--cluster",
         .field = "cluster",

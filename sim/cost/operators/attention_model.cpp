@@ -10,7 +10,7 @@ namespace meshwright {
 namespace {
 
 constexpr double kElementBytes = 2;
-constexpr std::array kQueryBlocks{64.0, 128.0};
+constexpr double kLargestQueryBlock = 256;
 constexpr int64_t kWideHead = 256;
 constexpr double kMaxSplit = 256;
 constexpr double kMinKeysPerSplit = 64;
@@ -21,11 +21,17 @@ using PrefillEntry = ModelConstant<PrefillC>;
 constexpr std::array kPrefillConstants{
     PrefillEntry{"start_us", &PrefillC::start_us, 8, 0.5, 30},
     PrefillEntry{"mma_fraction", &PrefillC::mma_fraction, 0.7, 0.2, 1.1},
-    PrefillEntry{"exp_ps", &PrefillC::exp_ps, 0.4, 0.05, 6},
+    PrefillEntry{"exp_per_clock", &PrefillC::exp_per_clock, 10, 1, 64},
     PrefillEntry{"overlap_r", &PrefillC::overlap_r, 2, 1, 10},
     PrefillEntry{"wide_head_factor", &PrefillC::wide_head_factor, 1.5, 0.5, 5},
     PrefillEntry{"cta_us", &PrefillC::cta_us, 1.5, 0.05, 10},
     PrefillEntry{"tail_share", &PrefillC::tail_share, 1, 0.05, 3},
+    PrefillEntry{"least_query_block",
+                 &PrefillC::least_query_block,
+                 64,
+                 32,
+                 kLargestQueryBlock,
+                 ConstantKind::kPowerOfTwo},
     PrefillEntry{"kv_head_us", &PrefillC::kv_head_us, 0.3, 0.001, 5},
     PrefillEntry{"io_fraction", &PrefillC::io_fraction, 0.8, 0.2, 1.3},
     PrefillEntry{"rope_fraction", &PrefillC::rope_fraction, 0.8, 0.1, 3},
@@ -84,20 +90,22 @@ std::span<const ModelConstant<DecodeConstants>> decode_model_constants() {
 
 double prefill_time_us(const PrefillConstants& c, const GpuFacts& gpu, const AttentionCall& shape) {
   const auto [batch, tokens, cached, heads, kv_heads, dim] = sizes_of(shape);
-  double element_us = attention_overlap(
-      4 * dim / (c.mma_fraction * gpu.bf16_flop_per_us), c.exp_ps * 1e-6, c.overlap_r);
+  // One score element, the whole device at work.
+  const double mma_us = 4 * dim / (c.mma_fraction * gpu.bf16_flop_per_us);
+  const double exp_us = 1e-3 / (c.exp_per_clock * gpu.num_sms * gpu.clock_GHz);
+  double element_us = attention_overlap(mma_us, exp_us, c.overlap_r);
   if (shape.head_dim > kWideHead) element_us *= c.wide_head_factor;
 
   double core_us = std::numeric_limits<double>::infinity();
-  for (const double block : kQueryBlocks) {
+  for (double block = c.least_query_block; block <= kLargestQueryBlock; block *= 2) {
     const double blocks = std::ceil(tokens / block);
     // Causal: block i of a head meets i blocks of new keys and all cached ones.
     const double elements = batch * heads * block * blocks * (block * (blocks + 1) / 2 + cached);
     const double longest_us = block * (block * blocks + cached) * element_us * gpu.num_sms;
     const double ctas_per_sm = std::max(batch * heads * blocks / gpu.num_sms, 1.0);
-    core_us = std::min(core_us,
-                       std::max(elements * element_us, longest_us) + c.tail_share / 2 * longest_us +
-                           ctas_per_sm * c.cta_us);
+    const double work_us = elements * element_us;
+    const double tail_us = c.tail_share / 2 * std::min(longest_us, work_us);
+    core_us = std::min(core_us, std::max(work_us, longest_us) + tail_us + ctas_per_sm * c.cta_us);
   }
   core_us *= 1 + c.sustained * core_us / (core_us + c.sustained_us);
   core_us += batch * kv_heads / gpu.num_sms * c.kv_head_us;

@@ -3,8 +3,8 @@
 // Reads: constants (models/fits/attention.json) and GpuFacts. Feeds: sim/fit, `meshwright
 // validate`.
 //
-// Prefill: causal flash attention. A CTA takes Tq queries of one head (64 or 128, the better) and
-// walks the keys before them. A score element costs 4 D FLOP of the tensor cores and one exp, which
+// Prefill: causal flash attention. A CTA takes a block of queries of one head and walks the keys
+// before them. A score element costs 4 D FLOP of the tensor cores and one exp, which
 // overlap in part; the longest CTA is waited for at the end. A kernel before it rotates Q and K and
 // appends K and V to the cache.
 //
@@ -39,11 +39,12 @@ struct AttentionCall {
 struct PrefillConstants {
   double start_us = 8;
   double mma_fraction = 0.7;      ///< Of the tensor cores' peak.
-  double exp_ps = 0.4;            ///< Softmax per score element, whole device,
-  double overlap_r = 2;           ///< and how it joins the tensor cores' time; 1: no overlap.
+  double exp_per_clock = 12;      ///< Softmax elements of one SM (16 exp of the hardware),
+  double overlap_r = 2;           ///< and how they join the tensor cores' time; 1: no overlap.
   double wide_head_factor = 1.5;  ///< Of the time per element above head dim 256.
   double cta_us = 1.5;            ///< Fixed cost of a CTA.
   double tail_share = 1;          ///< Of half the longest CTA's time, waited for at the end.
+  double least_query_block = 64;  ///< Queries of a CTA at least; the best power of two up to 256.
   double kv_head_us = 0.3;        ///< Per KV head on an SM.
   double io_fraction = 0.8;       ///< Of memory bandwidth: Q, K, V and O.
   double rope_fraction = 0.8;     ///< Of memory bandwidth: rotation and append,
@@ -73,7 +74,7 @@ struct DecodeConstants {
   double extra_us = 1;  ///< A further kernel of the engine for small batches of grouped heads.
 };
 
-/// Names, starts and bounds: 16 and 14 constants.
+/// Names, starts and bounds: 17 and 14 constants.
 [[nodiscard]] std::span<const ModelConstant<PrefillConstants>> prefill_model_constants();
 [[nodiscard]] std::span<const ModelConstant<DecodeConstants>> decode_model_constants();
 

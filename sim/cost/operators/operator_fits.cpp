@@ -23,6 +23,7 @@ OperatorFit read_operator_fit(const Json& json, ObjectReader& parent, size_t ind
   fit.device = r.text("device");
   fit.kind = r.text("kind");
   fit.rows = r.integer("rows", kPositiveCount);
+  fit.marked = r.boolean_or("marked", false);
   const Json& constants = r.object("constants");
   const Json& held_out = r.object("held_out");
   for (const auto& [name, value] : constants.items()) {
@@ -85,6 +86,7 @@ std::string operator_fits_text(const OperatorFits& fits) {
     list.push_back({{"device", fit.device},
                     {"kind", fit.kind},
                     {"rows", fit.rows},
+                    {"marked", fit.marked},
                     {"constants", std::move(constants)},
                     {"held_out",
                      {{"rows", h.rows},
@@ -127,6 +129,7 @@ std::optional<ChosenFit> choose_fit(const OperatorFits& fits,
   for (const OperatorFit& fit : fits.fits) {
     if (fit.kind != kind) continue;
     if (fit.device == device.name) return ChosenFit{.fit = &fit, .transferred = false};
+    if (fit.marked) continue;
     const DeviceSpec* source = find_builtin_gpu(fit.device);
     if (source == nullptr || source->architecture != device.architecture) continue;
     const double distance = device_distance(*source, device);

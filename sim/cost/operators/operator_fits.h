@@ -28,6 +28,8 @@ struct OperatorFit {
   std::string device;  ///< Of models/hardware.
   std::string kind;    ///< E.g. "bf16", "prefill".
   int64_t rows = 0;    ///< Fitted on; the held-out half included.
+  bool marked =
+      false;  ///< Of a set unlike the others (sim/validate/*_table.cpp): never transferred.
   std::map<std::string, double> constants;
   HeldOutAccuracy held_out;
 };

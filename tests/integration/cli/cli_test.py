@@ -128,6 +128,44 @@ class Program(CliTest):
             self.assertIn("--help", shown.stdout)
 
 
+class Measurements(CliTest):
+    """fit writes the document that validate --constants takes."""
+
+    def test_fit_then_validate(self):
+        # A made-up device time: 5 us and 60 % of the H100's peak, over 216 shapes.
+        sizes = (64, 256, 1024, 2048, 4096, 8192)
+        lines = ["gpu,dtype,m,n,k,latency_ms"]
+        lines += [
+            f"h100_sxm,bf16,{m},{n},{k},{5e-3 + 2 * m * n * k / 0.6 / 989e12 * 1e3:.6g}"
+            for m in sizes
+            for n in sizes
+            for k in sizes
+        ]
+        lines += ["h100_sxm,bf16,64,oops,64,1", "tpu,bf16,64,64,64,1"]
+        table = self.write("gemm.csv", "\n".join(lines) + "\n")
+        document = str(self.folder / "own.json")
+        fitted = self.run_program("fit", table, "-o", document, "--json")
+        self.assertEqual(fitted.returncode, 0, fitted.stderr)
+        fit = json.loads(fitted.stdout)["fits"][0]
+        self.assertEqual((fit["device"], fit["kind"], fit["rows"]), ("h100", "bf16", 216))
+        judged = self.run_program("validate", table, "--constants", document, "--json")
+        self.assertEqual(judged.returncode, 0, judged.stderr)
+        report = json.loads(judged.stdout)
+        self.assertEqual(report["family"], "gemm")
+        self.assertEqual([r["line"] for r in report["rows"] if r["skipped"]], [218, 219])
+        self.assertEqual(report["summary"][-1]["count"], 216)
+        self.assertLess(report["summary"][-1]["median"], 0.1)
+        # The built-in constants are of the real device, and do not fit this one.
+        built_in = json.loads(self.run_program("validate", table, "--json").stdout)
+        self.assertGreater(built_in["summary"][-1]["median"], report["summary"][-1]["median"])
+
+    def test_refused(self):
+        other = self.write("other.csv", "a,b\n1,2\n")
+        self.refused(["fit", other], "matches no table of operator times")
+        self.refused(["validate", other], "matches no family of measurements")
+        self.refused(["fit", "no/such.csv"], "no/such.csv")
+
+
 class Names(CliTest):
     def test_model(self):
         self.refused(

@@ -66,7 +66,7 @@ TEST(ClusterSpec, BadCountsNameTheRange) {
 TEST(ClusterSpec, UnknownDeviceSuggestsTheNearestOrListsAll) {
   EXPECT_EQ(error_of("64xa100-80").remedy, "did you mean a100-80g?");
   EXPECT_EQ(error_of("64xa100").remedy,
-            "did you mean a100-40g?");  // not h100, which is one letter away
+            "did you mean a100-80g?");  // an alias of it; not h100, which is one letter away
   EXPECT_EQ(error_of("8xh1000").remedy, "did you mean h100?");
   EXPECT_EQ(error_of("8xsupercomputer").remedy,
             "devices: a100-40g, a100-80g, b200, b300, gb200, gb300, h100-96g, h100, h200, l40s, "
