@@ -27,10 +27,10 @@ void ProblemOptions::add_to(CLI::App& verb) {
   verb.add_option(
       "--calibration", calibration, "Calibration file (default: the newest of this machine)");
   verb.add_flag("--force", force, "Use a calibration of another machine");
-  verb.add_option(
-      "--layout",
-      layout,
-      "Pin axes: tp=2,pp=2,dp=2,sp=on,zero_stage=1,micro_batch=1,recompute=full,schedule=gpipe");
+  verb.add_option("--layout",
+                  layout,
+                  "Pin axes: tp=2,pp=2,dp=2,sp=on,zero_stage=1,micro_batch=1,recompute=full,"
+                  "schedule=interleaved,virtual_stages=2");
   verb.add_option("--stages", stages, "Decoder layers per stage: 3,5");
 }
 
