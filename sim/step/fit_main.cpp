@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <map>
+#include <string>
 
 #include "sim/core/hash.h"
 #include "sim/step/step_fit.h"
@@ -21,32 +23,46 @@ bool in_half(const TrainingCase& c, int half) {
   return static_cast<int>((h >> 20) & 1U) == half;
 }
 
+struct Errors {
+  std::vector<double> values;
+
+  void print(const std::string& name) {
+    if (values.empty()) return;
+    std::sort(values.begin(), values.end());
+    double mean = 0;
+    for (const double e : values) mean += e / static_cast<double>(values.size());
+    fmt::print(stderr,
+               "  {}: {} rows, median {:.1f} %, mean {:.1f} %, p90 {:.1f} %\n",
+               name,
+               values.size(),
+               100 * values[values.size() / 2],
+               100 * mean,
+               100 * values[values.size() * 9 / 10]);
+  }
+};
+
+/// `half` < 0: every row.
 void judge(const char* name,
            const std::vector<const CsvTable*>& tables,
            const StepConstants& constants,
            int half) {
-  for (size_t n = 1; n <= tables.size(); ++n) {
-    std::vector<double> errors;
-    for (size_t t = 0; t < n; ++t) {
-      for (size_t i = 0; i < tables[t]->num_rows(); ++i) {
-        const TrainingCase c = step_case(*tables[t], i);
-        if (!c.skipped.empty() || (half >= 0 && !in_half(c, half))) continue;
-        errors.push_back(std::abs(predict_case(c, constants).total_s() / *c.measured_s - 1));
-      }
+  fmt::print(stderr, "{}\n", name);
+  Errors all;
+  std::map<std::string, Errors> by_source;
+  for (size_t t = 0; t < tables.size(); ++t) {
+    Errors table;
+    for (size_t i = 0; i < tables[t]->num_rows(); ++i) {
+      const TrainingCase c = step_case(*tables[t], i);
+      if (!c.skipped.empty() || (half >= 0 && !in_half(c, half))) continue;
+      const double error = std::abs(predict_case(c, constants).total_s() / *c.measured_s - 1);
+      table.values.push_back(error);
+      all.values.push_back(error);
+      by_source[c.source + ", " + c.device].values.push_back(error);
     }
-    if (errors.empty()) continue;
-    std::sort(errors.begin(), errors.end());
-    double mean = 0;
-    for (const double e : errors) mean += e / static_cast<double>(errors.size());
-    fmt::print(stderr,
-               "{}, first {} tables: {} rows, median {:.1f} %, mean {:.1f} %, p90 {:.1f} %\n",
-               name,
-               n,
-               errors.size(),
-               100 * errors[errors.size() / 2],
-               100 * mean,
-               100 * errors[errors.size() * 9 / 10]);
+    table.print("table " + std::to_string(t + 1));
   }
+  all.print("all tables");
+  for (auto& [source, errors] : by_source) errors.print(source);
 }
 
 int fit_main(int argc, char** argv) {

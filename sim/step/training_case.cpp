@@ -213,9 +213,14 @@ std::optional<double> measured_step(const RowReader& r, const StepWorkload& w) {
 
 }  // namespace
 
-std::string framework_profile(std::string_view framework, std::string_view source) {
+std::string framework_profile(std::string_view framework,
+                              std::string_view source,
+                              std::string_view device_class) {
   const std::string f = lowered(framework);
   const std::string s = lowered(source);
+  const bool before_hopper = device_class == "v100" || device_class == "a100";
+  const bool dated_old = contains(f, "2019") || contains(f, "2020") || contains(f, "2021") ||
+                         contains(f, "2022") || contains(f, "zero-bubble");
   if (contains(f, "megatron-deepspeed")) return "megatron_deepspeed";
   if (contains(f, "deepspeed")) return "deepspeed";
   if (contains(f, "composer") || contains(f, "foundry") || contains(s, "foundry"))
@@ -224,7 +229,11 @@ std::string framework_profile(std::string_view framework, std::string_view sourc
       contains(f, "megascale")) {
     return "megatron_core";
   }
-  if (contains(f, "megatron")) return "megatron_classic";
+  // Megatron-LM of the years of V100 and A100 has no fused attention; on later devices it is
+  // Megatron-Core.
+  if (contains(f, "megatron"))
+    return dated_old || before_hopper ? "megatron_classic" : "megatron_core";
+  if (contains(f, "llmq") || contains(f, "llm.c")) return "native";
   return "torchtitan";
 }
 
@@ -234,7 +243,9 @@ TrainingCase training_case(const CsvTable& table, size_t row) {
                  .source = std::string(r.text("source")),
                  .device = std::string(r.text("gpu_norm")),
                  .model = std::string(r.text("model"))};
-  c.framework = framework_profile(r.text("framework"), c.source);
+  const Result<PublishedDevice> device = published_device(c.device);
+  c.framework =
+      framework_profile(r.text("framework"), c.source, device ? device->device_class : "");
   // NVIDIA's tables dropped their FSDP column with the releases of 2026, when whole-iteration CUDA
   // graphs came.
   if (c.framework == "megatron_core" && r.text("zero_norm").empty() &&
@@ -252,7 +263,6 @@ TrainingCase training_case(const CsvTable& table, size_t row) {
     c.skipped = "excluded: its own figures disagree";
     return c;
   }
-  const Result<PublishedDevice> device = published_device(c.device);
   if (!device) {
     c.skipped = "unknown device";
     return c;
