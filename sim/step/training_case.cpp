@@ -40,7 +40,8 @@ void truncate_layers(ModelShape& model, double layers) {
   double left = layers;
   for (int i = 0; i < model.num_kinds; ++i) {
     BlockShape& b = model.kinds[static_cast<size_t>(i)];
-    b.count = i + 1 == model.num_kinds ? left : std::max(1.0, std::round(b.count * scale));
+    b.count = i + 1 == model.num_kinds ? left
+                                       : std::min(left, std::max(1.0, std::round(b.count * scale)));
     left -= b.count;
   }
 }
@@ -189,16 +190,21 @@ std::string read_layout(const RowReader& r, const std::string& notes, TrainingCa
   l.micro_batches = local / l.shard.micro_batch;
   if (l.micro_batches < 0.999) return "the global batch holds less than one micro-batch per rank";
   const std::string zero(r.text("zero_norm"));
-  l.zero = zero.empty() ? (c.framework.starts_with("megatron_core") ? 1 : 0) : zero[0] - '0';
+  const bool stated = !zero.empty() && zero[0] >= '0' && zero[0] <= '3';
+  l.zero = stated ? zero[0] - '0' : c.framework.starts_with("megatron_core") ? 1 : 0;
   read_schedule(r, notes, c);
   split_layers(c.problem.model.num_layers(), l);
   return {};
 }
 
-StateConvention states_of(const std::string& framework) {
+/// BF16 under DeepSpeed accumulates gradients in FP32, unsharded.
+StateConvention states_of(const std::string& framework, std::string_view precision) {
   if (framework == "torchtitan" || framework == "composer") return StateConvention::kTorchFsdp;
-  if (framework.starts_with("megatron_core")) return StateConvention::kMegatron;
-  return StateConvention::kDeepSpeed;
+  if (framework.starts_with("megatron_core") || framework == "megatron_classic") {
+    return StateConvention::kMegatron;
+  }
+  return contains(precision, "bf16") ? StateConvention::kDeepSpeedBf16
+                                     : StateConvention::kDeepSpeed;
 }
 
 std::optional<double> measured_step(const RowReader& r, const StepWorkload& w) {
@@ -316,7 +322,7 @@ TrainingCase training_case(const CsvTable& table, size_t row) {
   c.layout_key += "|" + std::to_string(static_cast<int>(c.layout.schedule));
   c.measured_memory_gib = r.number("measured_peak_mem_gib");
   c.memory_source = c.source + (r.text("mem_unit") == "GiB" ? " memory" : " memory (GB or GiB)");
-  c.states = states_of(c.framework);
+  c.states = states_of(c.framework, r.text("precision"));
   return c;
 }
 
