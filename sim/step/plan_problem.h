@@ -20,7 +20,7 @@ struct StepStack {
 };
 
 /// The framework whose fitted constants price a plan when nothing else is said.
-inline constexpr const char* kDefaultFramework = "Megatron-Core";
+inline constexpr const char* kDefaultFramework = "megatron_core";
 
 /// Nothing for CPU ranks, and for a device whose class has no fitted constants. Figures that the
 /// cluster's own document gives (peak, bandwidths, memory) replace the published ones.

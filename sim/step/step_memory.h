@@ -14,11 +14,12 @@ namespace meshwright {
 
 /// Who keeps which copy of a parameter.
 enum class StateConvention : uint8_t {
-  kMegatron,   ///< BF16 weights, FP32 main gradients, FP32 master and moments: 18 B; 6 + 12/d.
-  kDeepSpeed,  ///< FP16 weights and gradients, FP32 master and moments: 16 B (ZeRO stages).
-               ///< Its sharded optimizer also keeps FP32 gradients.
-  kTorchFsdp,  ///< FP32 master sharded, BF16 gathered: 16/d and live layers.
-  kFp32,       ///< FP32 throughout: 16 B; 8 + 8/d.
+  kMegatron,       ///< BF16 weights, FP32 main gradients, FP32 master and moments: 18 B; 6 + 12/d.
+  kDeepSpeed,      ///< FP16 weights and gradients, FP32 master and moments: 16 B (ZeRO stages).
+                   ///< Its sharded optimizer also keeps FP32 gradients.
+  kDeepSpeedBf16,  ///< The same with FP32 gradients accumulated beside the BF16 ones.
+  kTorchFsdp,      ///< FP32 master sharded, BF16 gathered: 16/d and live layers.
+  kFp32,           ///< FP32 throughout: 16 B; 8 + 8/d.
 };
 
 struct StepMemory {
@@ -59,6 +60,10 @@ struct StepMemory {
 [[nodiscard]] StepMemory last_stage_memory(const StepProblem& problem,
                                            StateConvention convention,
                                            const StepLayout& layout);
+
+/// What nvidia-smi shows where the framework does not report its allocator: context and
+/// communicators, and blocks that the caching allocator keeps.
+[[nodiscard]] double device_memory(double allocated_bytes);
 
 /// Device memory to leave for the point estimate: context, communicators, fragmentation. Judged on
 /// published peaks: holds for 95 of 100.

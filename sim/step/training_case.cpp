@@ -6,21 +6,10 @@
 #include <cmath>
 
 #include "sim/step/published_models.h"
+#include "sim/step/training_stack.h"
 
 namespace meshwright {
 namespace {
-
-std::string lowered(std::string_view text) {
-  std::string s(text);
-  std::transform(s.begin(), s.end(), s.begin(), [](unsigned char c) {
-    return static_cast<char>(std::tolower(c));
-  });
-  return s;
-}
-
-bool contains(std::string_view text, std::string_view part) {
-  return text.find(part) != std::string_view::npos;
-}
 
 /// "deepseekv3 (L=4)": the number after "L=".
 std::optional<double> layers_in_name(std::string_view name) {
@@ -40,7 +29,8 @@ void truncate_layers(ModelShape& model, double layers) {
   double left = layers;
   for (int i = 0; i < model.num_kinds; ++i) {
     BlockShape& b = model.kinds[static_cast<size_t>(i)];
-    b.count = i + 1 == model.num_kinds ? left : std::max(1.0, std::round(b.count * scale));
+    b.count = i + 1 == model.num_kinds ? left
+                                       : std::min(left, std::max(1.0, std::round(b.count * scale)));
     left -= b.count;
   }
 }
@@ -83,7 +73,7 @@ std::optional<ModelShape> model_of(const TrainingRow& r) {
       truncate_layers(model, *l);
       model.mtp_layers = 0;
     }
-    if (contains(lowered(name), "w/o mtp")) model.mtp_layers = 0;
+    if (mentions(lower_case(name), "w/o mtp")) model.mtp_layers = 0;
     return model;
   }
   if (hidden == 0 || layers == 0) return std::nullopt;
@@ -107,19 +97,19 @@ std::optional<ModelShape> model_of(const TrainingRow& r) {
 
 void read_precision(const TrainingRow& r, const std::string& notes, TrainingCase& c) {
   StepWorkload& w = c.problem.work;
-  const std::string text = lowered(r.text("precision"));
-  if (contains(text, "fp4")) {
+  const std::string text = lower_case(r.text("precision"));
+  if (mentions(text, "fp4")) {
     w.precision = GemmPrecision::kFp4;
-  } else if (contains(text, "rowwise")) {
+  } else if (mentions(text, "rowwise")) {
     w.precision = GemmPrecision::kFp8Rowwise;
-  } else if (contains(text, "fp8") || contains(text, "float8")) {
+  } else if (mentions(text, "fp8") || mentions(text, "float8")) {
     w.precision = GemmPrecision::kFp8;
   }
   // torchtitan publishes its tensor-parallel figures with torch.compile on.
-  w.compiled = contains(notes, "compile") || contains(text, "float8") ||
+  w.compiled = mentions(notes, "compile") || mentions(text, "float8") ||
                (c.framework == "torchtitan" && c.layout.shard.tp > 1);
-  w.fused_loss = contains(notes, "fused ce");
-  w.async_tp = contains(notes, "asynctp") || contains(notes, "async tp");
+  w.fused_loss = mentions(notes, "fused ce");
+  w.async_tp = mentions(notes, "asynctp") || mentions(notes, "async tp");
 }
 
 void read_recompute(const TrainingRow& r,
@@ -127,18 +117,18 @@ void read_recompute(const TrainingRow& r,
                     const std::string& framework,
                     TrainingCase& c) {
   StepWorkload& w = c.problem.work;
-  const std::string text = lowered(r.text("recompute"));
+  const std::string text = lower_case(r.text("recompute"));
   if (text.empty()) c.inputs_assumed = true;
   if (text == "full") w.recompute = RecomputeKind::kFull;
   if (text == "selective") {
     w.recompute = framework == "torchtitan"
-                      ? (contains(notes, "selective layer") ? RecomputeKind::kHalfLayers
+                      ? (mentions(notes, "selective layer") ? RecomputeKind::kHalfLayers
                                                             : RecomputeKind::kOps)
                       : RecomputeKind::kCore;
   }
-  const std::string flash = lowered(r.text("flash_attn"));
+  const std::string flash = lower_case(r.text("flash_attn"));
   const bool classic = framework == "megatron_classic" || framework == "megatron_deepspeed";
-  w.attention = flash == "no" || (classic && !contains(flash, "yes")) ? AttentionKernel::kUnfused
+  w.attention = flash == "no" || (classic && !mentions(flash, "yes")) ? AttentionKernel::kUnfused
                                                                       : AttentionKernel::kFlash;
   w.sequence_parallel =
       r.text("sp") == "yes" || (r.text("sp").empty() && framework.starts_with("megatron_core"));
@@ -147,13 +137,13 @@ void read_recompute(const TrainingRow& r,
 void read_schedule(const TrainingRow& r, const std::string& notes, TrainingCase& c) {
   StepLayout& l = c.layout;
   const double layers = c.problem.model.num_layers();
-  const std::string vpp = lowered(r.text("vpp_norm"));
+  const std::string vpp = lower_case(r.text("vpp_norm"));
   l.vpp = r.positive("vpp_norm", 1);
   if (vpp == "max") l.vpp = std::max(1.0, std::floor((layers + 2) / l.pp));
-  if (r.text("vpp_norm").empty() && contains(notes, "interleaved 1f1b")) l.vpp = 2;
-  if (contains(notes, "schedule zb-1p")) l.schedule = StepSchedule::kZeroBubble1;
-  if (contains(notes, "schedule zb-2p")) l.schedule = StepSchedule::kZeroBubble2;
-  if (contains(notes, "schedule zb-v")) l.schedule = StepSchedule::kZeroBubbleV;
+  if (r.text("vpp_norm").empty() && mentions(notes, "interleaved 1f1b")) l.vpp = 2;
+  if (mentions(notes, "schedule zb-1p")) l.schedule = StepSchedule::kZeroBubble1;
+  if (mentions(notes, "schedule zb-2p")) l.schedule = StepSchedule::kZeroBubble2;
+  if (mentions(notes, "schedule zb-v")) l.schedule = StepSchedule::kZeroBubbleV;
   // NVIDIA's recipes interleave chunks of about four layers.
   if (r.text("vpp_norm").empty() && c.framework.starts_with("megatron_core")) {
     l.vpp = std::max(1.0, std::round(layers / (4 * l.pp)));
@@ -189,16 +179,11 @@ std::string read_layout(const TrainingRow& r, const std::string& notes, Training
   l.micro_batches = local / l.shard.micro_batch;
   if (l.micro_batches < 0.999) return "the global batch holds less than one micro-batch per rank";
   const std::string zero(r.text("zero_norm"));
-  l.zero = zero.empty() ? (c.framework.starts_with("megatron_core") ? 1 : 0) : zero[0] - '0';
+  const bool stated = !zero.empty() && zero[0] >= '0' && zero[0] <= '3';
+  l.zero = stated ? zero[0] - '0' : c.framework.starts_with("megatron_core") ? 1 : 0;
   read_schedule(r, notes, c);
   split_layers(c.problem.model.num_layers(), l);
   return {};
-}
-
-StateConvention states_of(const std::string& framework) {
-  if (framework == "torchtitan" || framework == "composer") return StateConvention::kTorchFsdp;
-  if (framework.starts_with("megatron_core")) return StateConvention::kMegatron;
-  return StateConvention::kDeepSpeed;
 }
 
 std::optional<double> measured_step(const TrainingRow& r, const StepWorkload& w) {
@@ -213,35 +198,22 @@ std::optional<double> measured_step(const TrainingRow& r, const StepWorkload& w)
 
 }  // namespace
 
-std::string framework_profile(std::string_view framework, std::string_view source) {
-  const std::string f = lowered(framework);
-  const std::string s = lowered(source);
-  if (contains(f, "megatron-deepspeed")) return "megatron_deepspeed";
-  if (contains(f, "deepspeed")) return "deepspeed";
-  if (contains(f, "composer") || contains(f, "foundry") || contains(s, "foundry"))
-    return "composer";
-  if (contains(f, "megatron-core") || contains(f, "nemo") || contains(f, "bridge") ||
-      contains(f, "megascale")) {
-    return "megatron_core";
-  }
-  if (contains(f, "megatron")) return "megatron_classic";
-  return "torchtitan";
-}
-
 TrainingCase training_case(const CsvTable& table, size_t row) {
   const TrainingRow r(table, row);
   TrainingCase c{.id = std::string(r.text("id")),
                  .source = std::string(r.text("source")),
                  .device = std::string(r.text("gpu_norm")),
                  .model = std::string(r.text("model"))};
-  c.framework = framework_profile(r.text("framework"), c.source);
+  const Result<PublishedDevice> device = published_device(c.device);
+  c.framework =
+      framework_profile(r.text("framework"), c.source, device ? device->device_class : "");
   // NVIDIA's tables dropped their FSDP column with the releases of 2026, when whole-iteration CUDA
   // graphs came.
   if (c.framework == "megatron_core" && r.text("zero_norm").empty() &&
-      contains(r.text("notes"), "raw row:")) {
+      mentions(r.text("notes"), "raw row:")) {
     c.framework = "megatron_core_2026";
   }
-  if (c.framework == "megatron_core" && contains(r.text("notes"), "no comm overlap")) {
+  if (c.framework == "megatron_core" && mentions(r.text("notes"), "no comm overlap")) {
     c.framework = "megatron_core_plain";
   }
   if (table.is_broken(row)) {
@@ -252,7 +224,6 @@ TrainingCase training_case(const CsvTable& table, size_t row) {
     c.skipped = "excluded: its own figures disagree";
     return c;
   }
-  const Result<PublishedDevice> device = published_device(c.device);
   if (!device) {
     c.skipped = "unknown device";
     return c;
@@ -261,9 +232,9 @@ TrainingCase training_case(const CsvTable& table, size_t row) {
   c.problem.device = device->facts;
   c.problem.links.devices_per_node = r.positive("gpus_per_node", 8);
   c.problem.links.nic_bandwidth = 1e9 * r.positive("nic_GBps_per_gpu", 25);
-  const std::string notes = lowered(r.text("notes"));
+  const std::string notes = lower_case(r.text("notes"));
   // A DGX has eight GPUs of these generations, whatever the row says.
-  if (contains(notes, "dgx-h100") || contains(notes, "dgx-b")) {
+  if (mentions(notes, "dgx-h100") || mentions(notes, "dgx-b")) {
     c.problem.links.devices_per_node = 8;
   }
   if (device->facts.nvlink_domain <= 8) {
@@ -279,8 +250,8 @@ TrainingCase training_case(const CsvTable& table, size_t row) {
   if (!c.skipped.empty()) return c;
   read_precision(r, notes, c);
   read_recompute(r, notes, c.framework, c);
-  const std::string name = lowered(c.model);
-  c.problem.work.lora = contains(name, "lora");
+  const std::string name = lower_case(c.model);
+  c.problem.work.lora = mentions(name, "lora");
   c.problem.work.offload = r.text("offload") == "yes";
   c.measured_s = measured_step(r, c.problem.work);
   if (!c.measured_s) c.skipped = "no measured time";
@@ -306,7 +277,7 @@ TrainingCase training_case(const CsvTable& table, size_t row) {
   c.layout_key += "|" + std::to_string(static_cast<int>(c.layout.schedule));
   c.measured_memory_gib = r.number("measured_peak_mem_gib");
   c.memory_source = c.source + (r.text("mem_unit") == "GiB" ? " memory" : " memory (GB or GiB)");
-  c.states = states_of(c.framework);
+  c.states = state_convention(c.framework, r.text("precision"));
   return c;
 }
 

@@ -39,7 +39,4 @@ struct TrainingCase {
 /// exp() of the half-width of the 80 % interval.
 [[nodiscard]] double prediction_spread(const TrainingCase& c, const StepConstants& constants);
 
-/// The profile that prices a framework: "Megatron-LM 2021" -> "megatron_classic".
-[[nodiscard]] std::string framework_profile(std::string_view framework, std::string_view source);
-
 }  // namespace meshwright

@@ -34,7 +34,10 @@ ValidatedRow step_memory_row(const TrainingCase& c, int64_t line, const StepMemo
                    .measured = c.measured_memory_gib,
                    .skipped = c.skipped};
   if (!c.skipped.empty()) return row;
-  const double bytes = memory.allocated_bytes();
+  const bool off_device =
+      c.states == StateConvention::kDeepSpeed || c.states == StateConvention::kDeepSpeedBf16;
+  const double allocated = memory.allocated_bytes();
+  const double bytes = off_device ? device_memory(allocated) : allocated;
   row.predicted = bytes / kRowBytesPerGiB;
   row.bound_high = memory_upper_bound(bytes) / kRowBytesPerGiB;
   row.bound_low = *row.predicted * *row.predicted / *row.bound_high;

@@ -11,7 +11,8 @@ namespace meshwright {
                                          const StepConstants& constants);
 
 /// bound_high is what a plan leaves room for, so that it holds for 95 of 100; bound_low the same
-/// factor below. `memory` is not read where the case is skipped.
+/// factor below. Frameworks that do not report their allocator are read off the device.
+/// `memory` is not read where the case is skipped.
 [[nodiscard]] ValidatedRow step_memory_row(const TrainingCase& c,
                                            int64_t line,
                                            const StepMemory& memory);

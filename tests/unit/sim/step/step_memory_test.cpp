@@ -62,6 +62,7 @@ TEST(StepMemory, StatesFollowTheEngines) {
   EXPECT_DOUBLE_EQ(bytes(StateConvention::kDeepSpeed, 0), 16);
   EXPECT_DOUBLE_EQ(bytes(StateConvention::kDeepSpeed, 1), 4 + 16.0 / 8);  // and FP32 gradients
   EXPECT_DOUBLE_EQ(bytes(StateConvention::kDeepSpeed, 3), (4 + 16) / 8.0);
+  EXPECT_DOUBLE_EQ(bytes(StateConvention::kDeepSpeedBf16, 1), 8 + 12.0 / 8);
   EXPECT_DOUBLE_EQ(bytes(StateConvention::kMegatron, 0), 18);
   EXPECT_DOUBLE_EQ(bytes(StateConvention::kMegatron, 1), 6 + 12.0 / 8);
   EXPECT_DOUBLE_EQ(bytes(StateConvention::kTorchFsdp, 3), 16.0 / 8);

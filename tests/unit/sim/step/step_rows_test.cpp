@@ -8,6 +8,7 @@
 
 #include "sim/step/step_fit.h"
 #include "sim/step/training_case.h"
+#include "sim/step/training_stack.h"
 #include "sim/validate/functional_family.h"
 #include "sim/validate/training_family.h"
 #include "tests/unit/sim/step/published_steps.h"
@@ -72,6 +73,14 @@ TEST(TrainingCase, NamesWhyARowIsSkipped) {
               ::testing::HasSubstr("excluded"));
 }
 
+TEST(TrainingCase, KnowsTheStackByNameAndYears) {
+  EXPECT_EQ(framework_profile("Megatron-DeepSpeed", "", "a100"), "megatron_deepspeed");
+  EXPECT_EQ(framework_profile("Megatron-LM 2021", "", "a100"), "megatron_classic");
+  EXPECT_EQ(framework_profile("Megatron-LM", "", "h100"), "megatron_core");
+  EXPECT_EQ(framework_profile("Megatron-Core", "", "a100"), "megatron_core");
+  EXPECT_EQ(framework_profile("something else", "", "a100"), "torchtitan");
+}
+
 TEST(FunctionalCase, ReadsLayoutAndSkipsOtherModels) {
   const CsvTable table =
       CsvTable::parse(
@@ -117,9 +126,10 @@ TEST(StepConstants, SetsNameStacksAndDeviceClassesAlone) {
                                          "megatron_core_plain",
                                          "megatron_core_test",
                                          "composer",
-                                         "torchtitan"};
+                                         "torchtitan",
+                                         "native"};
   const std::set<std::string> classes{
-      "v100", "a100", "h100", "h100_500w", "blackwell", "blackwell_ultra"};
+      "v100", "a100", "h100", "h100_500w", "blackwell", "blackwell_ultra", "mi", "ada"};
   const StepConstants constants = StepConstants::builtin().value();
   ASSERT_FALSE(constants.sets().empty());
   for (const StepConstantSet& set : constants.sets()) {
