@@ -8,7 +8,7 @@
 #include "sim/fit/collective_fit.h"
 #include "sim/fit/nccl_tests_log.h"
 #include "sim/fit/operator_fit.h"
-#include "sim/step/step_fit.h"
+#include "sim/fit/step_fit.h"
 
 namespace meshwright::cli {
 namespace {

@@ -51,7 +51,7 @@ GroupShape group_shape(const Mesh& mesh, const ClusterSpec& cluster, GroupKind k
 CostModel::CostModel(const ClusterSpec& cluster, std::shared_ptr<const Calibration> calibration)
     : cluster_(cluster),
       calibration_(cluster.is_local() ? std::move(calibration) : nullptr),
-      stack_(meshwright::step_stack(cluster, kDefaultFramework)) {}
+      stack_(meshwright::step_stack(cluster)) {}
 
 FlopPerSecond CostModel::peak(Precision precision) const {
   if (calibration_) {
@@ -191,7 +191,7 @@ std::string CostModel::provenance() const {
   if (stack_) {
     return fmt::format("data sheet of {}, {} as fitted on published runs",
                        cluster_.device.name,
-                       kDefaultFramework);
+                       stack_->framework.name);
   }
   return fmt::format("data sheet of {}, fitted efficiencies", cluster_.device.name);
 }

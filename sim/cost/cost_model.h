@@ -8,13 +8,12 @@
 // published training steps. A device that it does not know: a matmul takes max(tiles, bytes), where
 // ceil(M/tm) ceil(N/tn) tiles are dealt to the compute units in waves, at a fitted fraction of
 // peak; attention and elementwise operators run at a fraction of peak and of memory bandwidth; a
-// ring collective takes base + steps * alpha + its share of bytes / bandwidth. Host time to issue a
-// layer hides behind the device, and shows where it is longer. Calibration: matmul rate by
-// inverse-distance weighting over the measured shapes in log space, the rest by its own measured
-// line. Host time adds, since a CPU rank issues and computes on one core.
+// collective takes what NCCL's protocols take on its link generation (sim/cost/collectives). Host
+// time to issue a layer hides behind the device, and shows where it is longer. Calibration: matmul
+// rate by inverse-distance weighting over the measured shapes in log space, the rest by its own
+// measured line. Host time adds, since a CPU rank issues and computes on one core.
 //
-// Ignored: overlap slowing compute down, congestion between groups, protocol switches of small
-// messages.
+// Ignored: overlap slowing compute down, congestion between groups.
 #pragma once
 
 #include <memory>

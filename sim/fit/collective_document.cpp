@@ -60,6 +60,14 @@ OrderedJson constants_json(const NetworkConstants& c) {
           {"ll128", c.ll128}};
 }
 
+OrderedJson held_out_json(const HeldOut& h) {
+  return {{"rows", h.rows},
+          {"groups", h.groups},
+          {"median", rounded(h.median)},
+          {"p90", rounded(h.p90)},
+          {"bias", rounded(h.bias)}};
+}
+
 OrderedJson previous_entry(const OrderedJson& previous,
                            const char* list,
                            const std::string& generation) {
@@ -88,13 +96,7 @@ OrderedJson sets_json(const std::vector<T>& sets,
                                        {"high", rounded(set.measured_high)}};
     j["origin"] = o.origin;
     j["fitted_on"] = o.fitted_on;
-    if (o.held_out.rows > 0) {
-      j["held_out"] = {{"rows", o.held_out.rows},
-                       {"groups", o.held_out.groups},
-                       {"median", rounded(o.held_out.median)},
-                       {"p90", rounded(o.held_out.p90)},
-                       {"bias", rounded(o.held_out.bias)}};
-    }
+    if (o.held_out.rows > 0) j["held_out"] = held_out_json(o.held_out);
     for (const auto& [name, error] : o.relative_errors) {
       // A constant that the data do not fix has no finite error.
       j["relative_errors"][name] =
@@ -109,6 +111,7 @@ OrderedJson sets_json(const std::vector<T>& sets,
 
 std::string collective_document(const CollectiveConstants& c,
                                 const std::map<std::string, FitOrigin>& origins,
+                                const HeldOut& nvlink,
                                 std::string_view previous_text) {
   const OrderedJson previous = OrderedJson::parse(previous_text, nullptr, false);
   OrderedJson j = {
@@ -125,9 +128,11 @@ std::string collective_document(const CollectiveConstants& c,
         {"nvls_from_bytes", c.nccl.nvls_from_bytes},
         {"ll128_hop_over_ll_ratio", c.nccl.ll128_hop_over_ll}}},
       {"origin",
-       "nccl: the two exponents and loops are the best of a few tried for all NVLink generations "
-       "together; ranks and bytes are where published runs show NCCL 2.27-2.29 change to NVLS; "
+       "nccl: ll128_overlap_exponent is the best of 1.3, 1.5, 1.7 and 2 on held-out groups (flat); "
+       "nvls_fill_loops lies between separate fits to Hopper and Blackwell; ranks and bytes are "
+       "where published runs show NCCL 2.27-2.29 change to NVLS; "
        "ll128_hop_over_ll_ratio is 4.0/2.7 of NVIDIA/nccl src/graph/tuning.cc"}};
+  if (nvlink.rows > 0) j["held_out_nvlink"] = held_out_json(nvlink);
   j["links"] = sets_json(c.links, "links", origins, previous);
   j["networks"] = sets_json(c.networks, "networks", origins, previous);
   return j.dump(2) + "\n";

@@ -26,9 +26,11 @@ struct FitOrigin {
   std::map<std::string, double> relative_errors;
 };
 
-/// `origins` by generation; a generation without one keeps the origin that `previous` prints.
+/// `nvlink` pools the NVLink generations' held-out rows. `origins` by generation; a generation
+/// without one keeps the origin that `previous` prints.
 [[nodiscard]] std::string collective_document(const CollectiveConstants& constants,
                                               const std::map<std::string, FitOrigin>& origins,
+                                              const HeldOut& nvlink,
                                               std::string_view previous);
 
 }  // namespace meshwright

@@ -46,7 +46,7 @@ size_t count_groups(const CollectiveRowRefs& rows) {
   return keys.size();
 }
 
-HeldOut held_out_accuracy(const CollectiveRowRefs& rows, const std::vector<double>& ratios) {
+HeldOut held_out_accuracy(size_t groups, const std::vector<double>& ratios) {
   if (ratios.empty()) return {};
   std::vector<double> errors, signed_errors;
   for (const double ratio : ratios) {
@@ -56,7 +56,7 @@ HeldOut held_out_accuracy(const CollectiveRowRefs& rows, const std::vector<doubl
   std::sort(errors.begin(), errors.end());
   std::sort(signed_errors.begin(), signed_errors.end());
   return {.rows = ratios.size(),
-          .groups = count_groups(rows),
+          .groups = groups,
           .median = quantile_between(errors, 0.5),
           .p90 = quantile_between(errors, 0.9),
           .bias = quantile_between(signed_errors, 0.5)};

@@ -21,9 +21,8 @@ inline constexpr size_t kCollectiveFolds = 8;
 
 [[nodiscard]] size_t count_groups(const CollectiveRowRefs& rows);
 
-/// Accuracy from predicted / measured of unseen rows.
-[[nodiscard]] HeldOut held_out_accuracy(const CollectiveRowRefs& rows,
-                                        const std::vector<double>& ratios);
+/// Accuracy from predicted / measured of unseen rows of that many groups.
+[[nodiscard]] HeldOut held_out_accuracy(size_t groups, const std::vector<double>& ratios);
 
 /// 10th and 90th percentile of measured / predicted, around 1.
 [[nodiscard]] std::pair<double, double> measured_interval(const std::vector<double>& ratios);

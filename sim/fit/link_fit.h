@@ -23,6 +23,7 @@ struct LinkClass {
 struct FittedLink {
   LinkConstants constants;
   FitOrigin origin;
+  std::vector<double> unseen;  ///< Predicted / measured of the rows behind origin.held_out.
 };
 
 /// Nothing where no row of `rows` is of this class and fit to be used. A few rows of one's own do

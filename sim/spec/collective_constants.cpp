@@ -131,7 +131,7 @@ Result<CollectiveConstants> parse_collective_constants(std::string_view text,
   MW_ASSIGN_OR_RETURN(const Json json, parse_json(text, origin));
   ObjectReader r(json, origin);
   r.integer("schema_version", {1, 1});
-  for (const char* note : {"about", "origin", "fitted_by"}) r.ignore(note);
+  for (const char* note : {"about", "origin", "fitted_by", "held_out_nvlink"}) r.ignore(note);
   CollectiveConstants c;
   read_part(r, "nccl", [&](ObjectReader& n) {
     c.nccl = {.ll128_overlap = n.number("ll128_overlap_exponent", {1, 1e3}),

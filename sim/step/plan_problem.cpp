@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/step/plan_problem.h"
 
+#include <string>
+
 #include "sim/step/step_constants.h"
 
 namespace meshwright {
@@ -18,9 +20,14 @@ RecomputeKind recompute_kind(Recompute r) {
   return RecomputeKind::kNone;
 }
 
+std::string measured_framework(const std::string& device_class) {
+  const bool old = device_class == "v100" || device_class == "a100";
+  return old ? "megatron_classic" : "megatron_core";
+}
+
 }  // namespace
 
-std::optional<StepStack> step_stack(const ClusterSpec& cluster, const std::string& framework) {
+std::optional<StepStack> step_stack(const ClusterSpec& cluster) {
   if (cluster.is_local()) return std::nullopt;
   Result<PublishedDevice> published = published_device(cluster.device.name);
   if (!published) published = published_device(cluster.device.name + "-80g");  // "h100"
@@ -36,7 +43,8 @@ std::optional<StepStack> step_stack(const ClusterSpec& cluster, const std::strin
   d.nvlink_bandwidth = cluster.intra_node.bandwidth.v;
   stack.links = {.devices_per_node = static_cast<double>(cluster.devices_per_node),
                  .nic_bandwidth = cluster.inter_node.bandwidth.v};
-  constants->apply(framework, published->device_class, d, stack.framework);
+  constants->apply(
+      measured_framework(published->device_class), published->device_class, d, stack.framework);
   return stack;
 }
 

@@ -5,7 +5,6 @@
 #pragma once
 
 #include <optional>
-#include <string>
 
 #include "sim/plan/plan.h"
 #include "sim/step/step_inputs.h"
@@ -19,13 +18,11 @@ struct StepStack {
   FrameworkProfile framework;
 };
 
-/// The framework whose fitted constants price a plan when nothing else is said.
-inline constexpr const char* kDefaultFramework = "megatron_core";
-
 /// Nothing for CPU ranks, and for a device whose class has no fitted constants. Figures that the
-/// cluster's own document gives (peak, bandwidths, memory) replace the published ones.
-[[nodiscard]] std::optional<StepStack> step_stack(const ClusterSpec& cluster,
-                                                  const std::string& framework);
+/// cluster's own document gives (peak, bandwidths, memory) replace the published ones. The
+/// framework is the Megatron that was measured on the device's class: of 2021-22 on Volta and
+/// Ampere, Megatron-Core after.
+[[nodiscard]] std::optional<StepStack> step_stack(const ClusterSpec& cluster);
 
 [[nodiscard]] StepProblem step_problem(const StepStack& stack, const Plan& plan);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/validate/functional_family.h"
 
-#include "sim/step/functional_case.h"
+#include "sim/validate/functional_case.h"
 #include "sim/validate/step_rows.h"
 
 namespace meshwright {

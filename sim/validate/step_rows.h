@@ -1,7 +1,7 @@
 // One step of training as validated rows: its time, and its peak memory.
 #pragma once
 
-#include "sim/step/training_case.h"
+#include "sim/validate/training_case.h"
 #include "sim/validate/validation.h"
 
 namespace meshwright {

@@ -3,8 +3,8 @@
 
 #include <set>
 
-#include "sim/step/training_case.h"
 #include "sim/validate/step_rows.h"
+#include "sim/validate/training_case.h"
 
 namespace meshwright {
 std::vector<ValidatedRow> predict_training_rows(const CsvTable& table) {

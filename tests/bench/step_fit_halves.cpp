@@ -11,7 +11,7 @@
 #include <string>
 
 #include "sim/core/hash.h"
-#include "sim/step/step_fit.h"
+#include "sim/fit/step_fit.h"
 
 namespace meshwright {
 namespace {

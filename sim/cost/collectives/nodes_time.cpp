@@ -16,12 +16,14 @@ constexpr double kLlShare = 0.5;
 constexpr double kLl128Share = 0.92;
 constexpr double kPatShare = 0.75;
 
+enum class Protocol { kLl, kLl128, kSimple };
+
 /// One protocol inside a node and on the network.
 struct Path {
   ProtocolConstants inside;
   double hop_us = 0;  ///< Over the network.
   double nic_share = 1;
-  bool is_ll128 = false;
+  Protocol protocol = Protocol::kSimple;
 };
 
 /// The group's sizes in the units of the formulas.
@@ -125,9 +127,9 @@ double nodes_time_us(const NcclConstants& nccl,
       .nic_GBps = nic * network.efficiency,
       .base_us = link.base_us};
   const std::array<Path, 3> paths{
-      Path{link.ll, network.ll_hop_us, kLlShare},
-      Path{link.ll128, network.ll_hop_us * nccl.ll128_hop_over_ll, kLl128Share, true},
-      Path{link.simple, network.simple_hop_us, 1}};
+      Path{link.ll, network.ll_hop_us, kLlShare, Protocol::kLl},
+      Path{link.ll128, network.ll_hop_us * nccl.ll128_hop_over_ll, kLl128Share, Protocol::kLl128},
+      Path{link.simple, network.simple_hop_us, 1, Protocol::kSimple}};
   const Path& simple = paths.back();
 
   if (op == CommOp::kSendRecv) {
@@ -136,19 +138,22 @@ double nodes_time_us(const NcclConstants& nccl,
   }
   if (op == CommOp::kAllToAll) return all_to_all_us(link, simple.hop_us, bytes, g);
 
+  const bool in_switch = op == CommOp::kAllReduce && group.nvls && link.nvls.channels > 0 &&
+                         group.ranks_per_node >= nccl.nvls_min_ranks;
   double best = std::numeric_limits<double>::infinity();
   for (const Path& path : paths) {
-    if (path.inside.rate_GBps <= 0 || (path.is_ll128 && !network.ll128)) continue;
+    if (path.inside.rate_GBps <= 0 || (path.protocol == Protocol::kLl128 && !network.ll128)) {
+      continue;
+    }
     best = std::min(best, ring_over_nodes_us(link, path, op, bytes, g));
-    if (op == CommOp::kAllReduce) best = std::min(best, tree_us(path, bytes, g));
+    // Where switches reduce, NCCL's tree for large messages is the one through them.
+    const bool tree = !(in_switch && path.protocol == Protocol::kSimple);
+    if (op == CommOp::kAllReduce && tree) best = std::min(best, tree_us(path, bytes, g));
   }
   if (op != CommOp::kAllReduce && group.ranks_per_node == 1) {
     best = std::min(best, pat_us(simple, bytes, g));
   }
-  if (op == CommOp::kAllReduce && group.nvls && link.nvls.channels > 0 &&
-      group.ranks_per_node >= nccl.nvls_min_ranks) {
-    best = std::min(best, nvls_tree_us(link, network, bytes, g));
-  }
+  if (in_switch) best = std::min(best, nvls_tree_us(link, network, bytes, g));
   return best;
 }
 

@@ -8,7 +8,8 @@
 //
 //   ring (LL, LL128, Simple): a + (steps - steps over the network) h + steps over it H
 //                             + max(W/B, W_net/(q b_nic e f))
-//   tree (all-reduce)       : a + 2 ((q-1) h + log2(k) H) + max(2 S/B, m S/(q b_nic e f))
+//   tree (all-reduce; Simple only without NVLS)
+//                           : a + 2 ((q-1) h + log2(k) H) + max(2 S/B, m S/(q b_nic e f))
 //   NVLS tree (all-reduce)  : a + 2 log2(k) H + D C u/R + max(S/(C u) t(u), m S/R),  R = q b_nic e
 //   PAT (all-gather, reduce-scatter, one rank a node): a + log2(k) H + W_net/(0.75 b_nic e)
 //

@@ -30,6 +30,7 @@ LAYOUT_FIELDS = {
     "num_micro_batches",
     "zero_stage",
     "recompute",
+    "flash_attention",
     "schedule",
     "precision",
     "stages",
@@ -431,11 +432,7 @@ class Documents(CliTest):
             self.refused(["plan", "--model", path, "--cluster", "8xh100"], *parts)
 
         refuse({"model_type": "mamba"}, 'model_type = "mamba"', "known: llama, mistral, qwen2")
-        refuse(
-            {"rope_scaling": {"type": "yarn"}},
-            "rope_scaling",
-            "changes the mathematics and is not supported",
-        )
+        refuse({"mlp_bias": True}, "mlp_bias", "changes the mathematics and is not supported")
         refuse({"hidden_act": "gelu"}, 'hidden_act = "gelu"', 'only "silu" is')
         for bad in (0, -64, 1e30, "64", 64.5):
             refuse({"hidden_size": bad}, "#/hidden_size: hidden_size = ", "must be")

@@ -6,9 +6,9 @@
 #include <cmath>
 #include <set>
 
-#include "sim/step/step_fit.h"
-#include "sim/step/training_case.h"
-#include "sim/step/training_stack.h"
+#include "sim/fit/step_fit.h"
+#include "sim/validate/training_case.h"
+#include "sim/validate/training_stack.h"
 #include "sim/validate/functional_family.h"
 #include "sim/validate/training_family.h"
 #include "tests/unit/sim/step/published_steps.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sim/step/step_fit.h"
+#include "sim/fit/step_fit.h"
 
 #include <fmt/format.h>
 
@@ -11,7 +11,7 @@
 #include "sim/core/json_reader.h"
 #include "sim/fit/log_fit.h"
 #include "sim/spec/builtin_documents.h"
-#include "sim/step/functional_case.h"
+#include "sim/validate/functional_case.h"
 
 namespace meshwright {
 namespace {

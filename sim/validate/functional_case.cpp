@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sim/step/functional_case.h"
+#include "sim/validate/functional_case.h"
 
 #include <algorithm>
 #include <cmath>

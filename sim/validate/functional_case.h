@@ -6,7 +6,7 @@
 // validate and the fit. Empty cells take Megatron-LM's defaults. Many run in deterministic mode.
 #pragma once
 
-#include "sim/step/training_case.h"
+#include "sim/validate/training_case.h"
 
 namespace meshwright {
 

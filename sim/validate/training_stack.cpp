@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sim/step/training_stack.h"
+#include "sim/validate/training_stack.h"
 
 #include <algorithm>
 #include <cctype>

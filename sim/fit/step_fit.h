@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "sim/core/result.h"
-#include "sim/step/training_case.h"
 #include "sim/validate/csv_table.h"
+#include "sim/validate/training_case.h"
 
 namespace meshwright {
 

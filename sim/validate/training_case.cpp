@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sim/step/training_case.h"
+#include "sim/validate/training_case.h"
 
 #include <algorithm>
 #include <cctype>
 #include <cmath>
 
 #include "sim/step/published_models.h"
-#include "sim/step/training_stack.h"
+#include "sim/validate/training_stack.h"
 
 namespace meshwright {
 namespace {
