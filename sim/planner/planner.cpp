@@ -56,7 +56,7 @@ class Rejections {
 
 struct Candidate {
   Plan plan;
-  QuickEstimate quick;
+  Seconds time;
 };
 
 /// Order of preference between equal times: the simpler layout.
@@ -86,7 +86,8 @@ double action_count(const Plan& plan) {
 struct Judged {
   std::optional<Plan> plan;
   std::optional<Error> broken;
-  std::optional<QuickEstimate> quick;  ///< Nothing where the states alone are too big.
+  std::optional<Bytes> peak;    ///< Nothing where a lower bound is too big already.
+  std::optional<Seconds> time;  ///< Nothing where the peak is too big.
 };
 
 Judged judge(const std::shared_ptr<const Problem>& problem,
@@ -101,8 +102,10 @@ Judged judge(const std::shared_ptr<const Problem>& problem,
   }
   j.plan = std::move(outcome.plan);
   if (problem->cluster.is_local()) j.broken = executor_refuses(*j.plan);
-  if (j.broken || resident_floor(*j.plan, cache) > problem->cluster.capacity()) return j;
-  j.quick = estimate(*j.plan, cost, cache);
+  const Bytes capacity = problem->cluster.capacity();
+  if (j.broken || memory_floor(*j.plan, cost, cache) > capacity) return j;
+  j.peak = estimate_peak_memory(*j.plan, cost, cache);
+  if (*j.peak <= capacity) j.time = estimate_time(*j.plan, cost, cache);
   return j;
 }
 
@@ -160,14 +163,13 @@ PlannerResult plan_layouts(const std::shared_ptr<const Problem>& problem,
     ++result.examined;
     if (j.broken) {
       rejections.add(rule_group(*j.broken), layouts[i], [&] { return to_string(*j.broken); });
-    } else if (!j.quick || j.quick->peak_memory > capacity) {
+    } else if (!j.time) {
       rejections.add("memory: peak must not exceed the capacity of a device", layouts[i], [&] {
-        const Bytes peak =
-            j.quick ? j.quick->peak_memory : estimate(*j.plan, cost, cache).peak_memory;
+        const Bytes peak = j.peak ? *j.peak : estimate_peak_memory(*j.plan, cost, cache);
         return fmt::format("needs {}, a device has {}", show(peak), show(capacity));
       });
     } else {
-      feasible.push_back({*std::move(j.plan), *j.quick});
+      feasible.push_back({*std::move(j.plan), *j.time});
     }
   }
   if (options.progress) options.progress(total, total);
@@ -175,7 +177,7 @@ PlannerResult plan_layouts(const std::shared_ptr<const Problem>& problem,
   result.rejected = std::move(rejections).sorted();
 
   std::stable_sort(feasible.begin(), feasible.end(), [](const Candidate& a, const Candidate& b) {
-    if (a.quick.step_time != b.quick.step_time) return a.quick.step_time < b.quick.step_time;
+    if (a.time != b.time) return a.time < b.time;
     return tie_break(a.plan.layout()) < tie_break(b.plan.layout());
   });
   double spent = 0;

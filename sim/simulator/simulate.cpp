@@ -61,6 +61,24 @@ int64_t micro_batches_to_peak(const Layout& l, int64_t m) {
   return m;
 }
 
+/// Micro-batches that a rank keeps in flight at least (1F1B min(m, p - r), and no less with
+/// a split backward; GPipe m).
+int64_t least_in_flight(const Layout& l, int rank, int64_t m) {
+  switch (l.schedule) {
+    case ScheduleKind::kGpipe:
+      return m;
+    case ScheduleKind::k1f1b:
+    case ScheduleKind::kZbH1:
+    case ScheduleKind::kZbH2:
+      return std::min<int64_t>(m, l.pp - rank);
+    case ScheduleKind::kInterleaved:
+    case ScheduleKind::kZbV:
+    case ScheduleKind::kDualPipe:
+      return 1;
+  }
+  return 1;
+}
+
 /// peak_memory() from short steps. Under GPipe every further micro-batch adds the same saved
 /// tensors.
 Bytes quick_peak_memory(const Plan& plan, const StageCosts& costs) {
@@ -211,7 +229,7 @@ Simulation simulate(const Plan& plan, const CostModel& cost, StageCostCache& cac
   return out;
 }
 
-QuickEstimate estimate(const Plan& plan, const CostModel& cost, StageCostCache& cache) {
+Seconds estimate_time(const Plan& plan, const CostModel& cost, StageCostCache& cache) {
   const StageCosts costs(plan, cost, cache);
   const Layout& l = plan.layout();
   const auto m = static_cast<double>(plan.num_micro_batches());
@@ -253,14 +271,37 @@ QuickEstimate estimate(const Plan& plan, const CostModel& cost, StageCostCache& 
     time = std::max(time, all / *plan.cluster().shared_cores * oversubscribed);
   }
   time *= 1.0 + scale_slowdown(plan.cluster());
-  return {Seconds{time}, quick_peak_memory(plan, costs)};
+  return Seconds{time};
 }
 
-Bytes resident_floor(const Plan& plan, StageCostCache& cache) {
-  Bytes floor;
+QuickEstimate estimate(const Plan& plan, const CostModel& cost, StageCostCache& cache) {
+  return {estimate_time(plan, cost, cache), estimate_peak_memory(plan, cost, cache)};
+}
+
+Bytes estimate_peak_memory(const Plan& plan, const CostModel& cost, StageCostCache& cache) {
+  return quick_peak_memory(plan, StageCosts(plan, cost, cache));
+}
+
+Bytes memory_floor(const Plan& plan, const CostModel& cost, StageCostCache& cache) {
   const auto placements = cache.placements(plan);
-  for (const RankPlacement& placement : *placements) {
-    floor = std::max(floor, resident_memory(plan, placement).peak);
+  const auto shard = cache.shard(plan, cost);
+  const StageFootprints& f = shard->footprints;
+  const int64_t m = plan.num_micro_batches();
+  Bytes floor;
+  for (int rank = 0; rank < plan.layout().pp; ++rank) {
+    // The least that a rank keeps of one virtual stage; its output may have left.
+    double kept = 0;
+    for (const int stage : plan.stage_map().of_rank(rank)) {
+      const auto [begin, end] = plan.blocks_of_stage(stage);
+      double saved = 0;
+      for (int b = begin; b < end; ++b) {
+        saved += f.blocks[static_cast<int>(block_kind(plan.model(), b))].forward.delta;
+      }
+      kept = std::max(kept, saved - f.boundary);
+    }
+    const Bytes resident = resident_memory(plan, (*placements)[static_cast<size_t>(rank)]).peak;
+    const auto in_flight = static_cast<double>(least_in_flight(plan.layout(), rank, m));
+    floor = std::max(floor, resident + Bytes{std::max(0.0, kept) * in_flight});
   }
   return floor;
 }

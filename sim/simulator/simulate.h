@@ -47,7 +47,14 @@ struct QuickEstimate {
                                      const CostModel& cost,
                                      StageCostCache& cache);
 
-/// What the fullest rank holds before its first activation: no step of the plan needs less.
-[[nodiscard]] Bytes resident_floor(const Plan& plan, StageCostCache& cache);
+/// estimate() in parts.
+[[nodiscard]] Seconds estimate_time(const Plan& plan, const CostModel& cost, StageCostCache& cache);
+[[nodiscard]] Bytes estimate_peak_memory(const Plan& plan,
+                                         const CostModel& cost,
+                                         StageCostCache& cache);
+
+/// A lower bound of the peak that needs no walk of the step: what a rank holds before its first
+/// activation, and the saved tensors of as many micro-batches as its schedule keeps in flight.
+[[nodiscard]] Bytes memory_floor(const Plan& plan, const CostModel& cost, StageCostCache& cache);
 
 }  // namespace meshwright

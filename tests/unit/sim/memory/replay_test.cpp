@@ -139,6 +139,8 @@ TEST(Memory, QuickPeakIsThePeakOfTheFullReplay) {
         const Plan plan = ideal_plan(m, l, 16, batch);
         const CostModel cost = testing::ideal_cost(plan.cluster());
         StageCostCache cache;
+        EXPECT_LE(memory_floor(plan, cost, cache), estimate(plan, cost, cache).peak_memory)
+            << summary(plan.layout());
         EXPECT_EQ(estimate(plan, cost, cache).peak_memory,
                   simulate(plan, cost, cache).report.peak_memory)
             << summary(l) << " batch " << batch;
