@@ -42,23 +42,19 @@ void print_fits(const OperatorFits& fits) {
 }
 
 /// The document of a family that is fitted as a whole: collectives, or training steps.
-Result<std::optional<std::string>> fit_whole_family(const std::vector<std::string>& files) {
-  std::vector<CsvTable> tables;
-  for (const std::string& file : files) {
-    MW_ASSIGN_OR_RETURN(CsvTable table, read_measurement_table(file));
-    tables.push_back(std::move(table));
-  }
-  const auto all_have = [&](const char* column) {
-    return std::all_of(
-        tables.begin(), tables.end(), [&](const CsvTable& t) { return t.has_column(column); });
+Result<std::optional<std::string>> fit_whole_family(const std::vector<NamedTable>& tables) {
+  const auto all_have = [&](const std::vector<const char*>& columns) {
+    return std::all_of(tables.begin(), tables.end(), [&](const NamedTable& t) {
+      return t.table.has_columns(columns);
+    });
   };
-  if (all_have("time_us") && all_have("ngpus") && tables.size() == 1) {
-    MW_ASSIGN_OR_RETURN(std::string text, fit_collectives(tables.front()));
+  if (tables.size() == 1 && all_have({"time_us", "ngpus"})) {
+    MW_ASSIGN_OR_RETURN(std::string text, fit_collectives(tables.front().table));
     return std::optional(std::move(text));
   }
-  if (all_have("measured_step_s")) {
+  if (all_have({"measured_step_s"})) {
     std::vector<const CsvTable*> pointers;
-    for (const CsvTable& t : tables) pointers.push_back(&t);
+    for (const NamedTable& t : tables) pointers.push_back(&t.table);
     MW_ASSIGN_OR_RETURN(std::string text, fit_steps(pointers));
     return std::optional(std::move(text));
   }
@@ -66,7 +62,12 @@ Result<std::optional<std::string>> fit_whole_family(const std::vector<std::strin
 }
 
 Result<int> run_fit(const FitVerbOptions& o, bool json, const Environment& env) {
-  MW_ASSIGN_OR_RETURN(const std::optional<std::string> whole, fit_whole_family(o.files));
+  std::vector<NamedTable> tables;
+  for (const std::string& file : o.files) {
+    MW_ASSIGN_OR_RETURN(CsvTable table, read_measurement_table(file));
+    tables.push_back({file, std::move(table)});
+  }
+  MW_ASSIGN_OR_RETURN(const std::optional<std::string> whole, fit_whole_family(tables));
   if (whole) {
     if (o.output.empty() || json) fmt::print("{}\n", *whole);
     if (!o.output.empty()) MW_RETURN_IF_ERROR(write_text_file(o.output, *whole));
@@ -77,12 +78,12 @@ Result<int> run_fit(const FitVerbOptions& o, bool json, const Environment& env) 
     ProgressLine line(env.interactive);
     MW_ASSIGN_OR_RETURN(
         fits,
-        fit_operator_files(o.files,
-                           {.device = o.device,
-                            .origin = o.origin,
-                            .progress = [&](const std::string& device, const std::string& kind) {
-                              line.show(fmt::format("fitting {} {}", device, kind));
-                            }}));
+        fit_operator_tables(tables,
+                            {.device = o.device,
+                             .origin = o.origin,
+                             .progress = [&](const std::string& device, const std::string& kind) {
+                               line.show(fmt::format("fitting {} {}", device, kind));
+                             }}));
   }
   const std::string text = operator_fits_text(fits);
   if (!o.output.empty()) MW_RETURN_IF_ERROR(write_text_file(o.output, text));

@@ -51,6 +51,8 @@ std::string join(const std::vector<std::string>& words) {
   return fmt::format("{}", fmt::join(words, ", "));
 }
 
+double four_digits(double x) { return std::stod(fmt::format("{:.4g}", x)); }
+
 std::string show(Seconds t) {
   const double s = std::abs(t.v);
   if (s >= 1.0) return fmt::format("{:.3g} s", t.v);

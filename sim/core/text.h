@@ -19,6 +19,10 @@ namespace meshwright {
 [[nodiscard]] std::optional<std::string> nearest_word(const std::string& word,
                                                       const std::vector<std::string>& choices);
 
+/// `x` to four significant digits: what a fitted constant is written with, since no data determine
+/// more.
+[[nodiscard]] double four_digits(double x);
+
 /// For people: "1.23 s", "45.6 ms", "7.89 us".
 [[nodiscard]] std::string show(Seconds t);
 

@@ -44,6 +44,8 @@ constexpr Seconds operator/(Flop n, FlopPerSecond w) { return Seconds{n.v / w.v}
 constexpr BytesPerSecond operator/(Bytes n, Seconds t) { return BytesPerSecond{n.v / t.v}; }
 constexpr FlopPerSecond operator/(Flop n, Seconds t) { return FlopPerSecond{n.v / t.v}; }
 
+inline constexpr double kBytesPerGiB = 1073741824.0;
+
 namespace literals {
 constexpr Seconds operator""_us(long double x) { return Seconds{static_cast<double>(x) * 1e-6}; }
 constexpr Seconds operator""_ms(long double x) { return Seconds{static_cast<double>(x) * 1e-3}; }
@@ -51,7 +53,7 @@ constexpr BytesPerSecond operator""_GBps(long double x) {
   return BytesPerSecond{static_cast<double>(x) * 1e9};
 }
 constexpr Bytes operator""_GiB(long double x) {
-  return Bytes{static_cast<double>(x) * 1073741824.0};
+  return Bytes{static_cast<double>(x) * kBytesPerGiB};
 }
 constexpr FlopPerSecond operator""_TFLOPs(long double x) {
   return FlopPerSecond{static_cast<double>(x) * 1e12};

@@ -2,49 +2,42 @@
 #include "sim/fit/collective_document.h"
 
 #include <cmath>
-#include <cstdio>
-#include <cstdlib>
 #include <nlohmann/json.hpp>
+
+#include "sim/core/text.h"
 
 namespace meshwright {
 namespace {
 
 using OrderedJson = nlohmann::ordered_json;
 
-/// Four digits: more than the data determine, few enough to read.
-double rounded(double x) {
-  char text[32];
-  std::snprintf(text, sizeof(text), "%.4g", x);
-  return std::strtod(text, nullptr);
-}
-
 OrderedJson protocol_json(const ProtocolConstants& p) {
   OrderedJson j = OrderedJson::object();
-  if (p.base_us > 0) j["base_us"] = rounded(p.base_us);
-  j["hop_us"] = rounded(p.hop_us);
-  j["rate_GBps"] = rounded(p.rate_GBps);
+  if (p.base_us > 0) j["base_us"] = four_digits(p.base_us);
+  j["hop_us"] = four_digits(p.hop_us);
+  j["rate_GBps"] = four_digits(p.rate_GBps);
   return j;
 }
 
 OrderedJson constants_json(const LinkConstants& c) {
   OrderedJson j = {{"generation", c.generation},
                    {"line_rate_GBps", c.line_rate_GBps},
-                   {"base_us", rounded(c.base_us)}};
+                   {"base_us", four_digits(c.base_us)}};
   if (c.ll.rate_GBps > 0) j["ll"] = protocol_json(c.ll);
   if (c.ll128.rate_GBps > 0) j["ll128"] = protocol_json(c.ll128);
   j["simple"] = protocol_json(c.simple);
-  j["simple_overlap_exponent"] = rounded(c.simple_overlap);
-  j["local_copy_ratio"] = rounded(c.local_copy);
+  j["simple_overlap_exponent"] = four_digits(c.simple_overlap);
+  j["local_copy_ratio"] = four_digits(c.local_copy);
   if (c.ll128_max_chunk_bytes > 0) j["ll128_max_chunk_bytes"] = c.ll128_max_chunk_bytes;
-  if (c.pair_rate_GBps > 0) j["pair_rate_GBps"] = rounded(c.pair_rate_GBps);
-  j["all_to_all"] = {{"base_us", rounded(c.all_to_all.base_us)},
-                     {"peer_us", rounded(c.all_to_all.peer_us)},
-                     {"ll_rate_GBps", rounded(c.all_to_all.ll_rate_GBps)},
-                     {"simple_rate_GBps", rounded(c.all_to_all.simple_rate_GBps)},
-                     {"local_copy_ratio", rounded(c.all_to_all.local_copy)}};
+  if (c.pair_rate_GBps > 0) j["pair_rate_GBps"] = four_digits(c.pair_rate_GBps);
+  j["all_to_all"] = {{"base_us", four_digits(c.all_to_all.base_us)},
+                     {"peer_us", four_digits(c.all_to_all.peer_us)},
+                     {"ll_rate_GBps", four_digits(c.all_to_all.ll_rate_GBps)},
+                     {"simple_rate_GBps", four_digits(c.all_to_all.simple_rate_GBps)},
+                     {"local_copy_ratio", four_digits(c.all_to_all.local_copy)}};
   if (c.nvls.channels > 0) {
-    j["nvls"] = {{"loop_us", rounded(c.nvls.loop_us)},
-                 {"rate_GBps", rounded(c.nvls.rate_GBps)},
+    j["nvls"] = {{"loop_us", four_digits(c.nvls.loop_us)},
+                 {"rate_GBps", four_digits(c.nvls.rate_GBps)},
                  {"channels", c.nvls.channels}};
   }
   return j;
@@ -53,19 +46,19 @@ OrderedJson constants_json(const LinkConstants& c) {
 OrderedJson constants_json(const NetworkConstants& c) {
   return {{"generation", c.generation},
           {"line_rate_GBps", c.line_rate_GBps},
-          {"efficiency_ratio", rounded(c.efficiency)},
-          {"ll_hop_us", rounded(c.ll_hop_us)},
-          {"simple_hop_us", rounded(c.simple_hop_us)},
-          {"fill_loops", rounded(c.fill_loops)},
+          {"efficiency_ratio", four_digits(c.efficiency)},
+          {"ll_hop_us", four_digits(c.ll_hop_us)},
+          {"simple_hop_us", four_digits(c.simple_hop_us)},
+          {"fill_loops", four_digits(c.fill_loops)},
           {"ll128", c.ll128}};
 }
 
 OrderedJson held_out_json(const HeldOut& h) {
   return {{"rows", h.rows},
           {"groups", h.groups},
-          {"median", rounded(h.median)},
-          {"p90", rounded(h.p90)},
-          {"bias", rounded(h.bias)}};
+          {"median", four_digits(h.median)},
+          {"p90", four_digits(h.p90)},
+          {"bias", four_digits(h.bias)}};
 }
 
 OrderedJson previous_entry(const OrderedJson& previous,
@@ -92,15 +85,15 @@ OrderedJson sets_json(const std::vector<T>& sets,
     }
     const FitOrigin& o = found->second;
     OrderedJson j = constants_json(set);
-    j["measured_over_predicted_80"] = {{"low", rounded(set.measured_low)},
-                                       {"high", rounded(set.measured_high)}};
+    j["measured_over_predicted_80"] = {{"low", four_digits(set.measured_low)},
+                                       {"high", four_digits(set.measured_high)}};
     j["origin"] = o.origin;
     j["fitted_on"] = o.fitted_on;
     if (o.held_out.rows > 0) j["held_out"] = held_out_json(o.held_out);
     for (const auto& [name, error] : o.relative_errors) {
       // A constant that the data do not fix has no finite error.
       j["relative_errors"][name] =
-          std::isfinite(error) ? OrderedJson(rounded(error)) : OrderedJson();
+          std::isfinite(error) ? OrderedJson(four_digits(error)) : OrderedJson();
     }
     out.push_back(std::move(j));
   }

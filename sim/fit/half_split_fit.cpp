@@ -6,6 +6,7 @@
 
 #include "sim/core/check.h"
 #include "sim/core/hash.h"
+#include "sim/core/quantile.h"
 
 namespace meshwright {
 namespace {
@@ -75,12 +76,6 @@ std::vector<SplitCandidate> coarse_fits(const HalfSplitProblem& p,
   return found;
 }
 
-/// Nearest-rank quantile of sorted values.
-double sorted_quantile(const std::vector<double>& sorted, double q) {
-  const auto rank = static_cast<size_t>(std::ceil(q * static_cast<double>(sorted.size())));
-  return sorted[std::max<size_t>(rank, 1) - 1];
-}
-
 }  // namespace
 
 bool is_held_out(std::string_view id) { return ((fnv1a(id) >> 7) & 1) == 0; }
@@ -95,11 +90,11 @@ HeldOutAccuracy accuracy_of(std::span<const double> predicted, std::span<const d
   }
   for (std::vector<double>* x : {&error, &magnitude, &ratio}) std::sort(x->begin(), x->end());
   return {.rows = static_cast<int64_t>(error.size()),
-          .median = sorted_quantile(magnitude, 0.5),
-          .p90 = sorted_quantile(magnitude, 0.9),
-          .bias = sorted_quantile(error, 0.5),
-          .ratio_low = sorted_quantile(ratio, 0.1),
-          .ratio_high = sorted_quantile(ratio, 0.9)};
+          .median = nearest_rank_quantile(magnitude, 0.5),
+          .p90 = nearest_rank_quantile(magnitude, 0.9),
+          .bias = nearest_rank_quantile(error, 0.5),
+          .ratio_low = nearest_rank_quantile(ratio, 0.1),
+          .ratio_high = nearest_rank_quantile(ratio, 0.9)};
 }
 
 HalfSplitFit fit_half_split(const HalfSplitProblem& p) {

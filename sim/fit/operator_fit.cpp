@@ -148,15 +148,20 @@ void fit_groups(const std::vector<Row>& rows,
   }
 }
 
-bool has_columns(const CsvTable& table, const std::vector<const char*>& columns) {
-  return std::all_of(
-      columns.begin(), columns.end(), [&](const char* c) { return table.has_column(c); });
-}
-
 }  // namespace
 
 Result<OperatorFits> fit_operator_files(const std::vector<std::string>& paths,
                                         const OperatorFitOptions& options) {
+  std::vector<NamedTable> tables;
+  for (const std::string& path : paths) {
+    MW_ASSIGN_OR_RETURN(CsvTable table, CsvTable::read(path));
+    tables.push_back({path, std::move(table)});
+  }
+  return fit_operator_tables(tables, options);
+}
+
+Result<OperatorFits> fit_operator_tables(const std::vector<NamedTable>& tables,
+                                         const OperatorFitOptions& options) {
   const DeviceSpec* only = nullptr;
   if (!options.device.empty()) {
     only = find_builtin_gpu(options.device);
@@ -170,11 +175,12 @@ Result<OperatorFits> fit_operator_files(const std::vector<std::string>& paths,
   }
   std::vector<GemmRow> gemm;
   std::vector<AttentionRow> attention;
-  for (const std::string& path : paths) {
-    MW_ASSIGN_OR_RETURN(const CsvTable table, CsvTable::read(path));
-    if (has_columns(table, kGemmColumns)) {
+  std::vector<std::string> paths;
+  for (const auto& [path, table] : tables) {
+    paths.push_back(path);
+    if (table.has_columns(kGemmColumns)) {
       std::ranges::move(read_gemm_rows(table), std::back_inserter(gemm));
-    } else if (has_columns(table, kAttentionColumns)) {
+    } else if (table.has_columns(kAttentionColumns)) {
       std::ranges::move(read_attention_rows(table), std::back_inserter(attention));
     } else {
       return Error{.where = path,

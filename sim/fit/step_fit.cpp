@@ -6,9 +6,10 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <utility>
 
-#include "sim/core/json_reader.h"
+#include "sim/core/text.h"
 #include "sim/fit/log_fit.h"
 #include "sim/spec/builtin_documents.h"
 #include "sim/validate/functional_case.h"
@@ -116,13 +117,10 @@ Result<std::string> fit_steps(const std::vector<const CsvTable*>& tables) {
   MW_ASSIGN_OR_RETURN(const StepFitReport report, fit_step_constants(tables));
   const std::optional<std::string_view> text = builtin_document("fits", "frameworks");
   MW_CHECK(text.has_value());
-  MW_ASSIGN_OR_RETURN(const Json parsed, parse_json(*text, "models/fits/frameworks.json"));
   nlohmann::ordered_json document = nlohmann::ordered_json::parse(*text);
   for (size_t s = 0; s < report.constants.sets().size(); ++s) {
     for (const StepConstantSet::Entry& e : report.constants.sets()[s].entries) {
-      // Four digits: no constant is known better.
-      if (e.fitted)
-        document["sets"][s]["values"][e.key] = std::stod(fmt::format("{:.4g}", e.value));
+      if (e.fitted) document["sets"][s]["values"][e.key] = four_digits(e.value);
     }
   }
   return document.dump(1) + "\n";

@@ -13,15 +13,12 @@ NormState norm_forward(BlockBuilder& b,
   NormState n{.x = x, .y = b.act(name + "_norm", rows, b.shapes().D), .weight = weight};
   n.stats = b.vec(name + (layer_norm ? "_stats" : "_rstd"), layer_norm ? 2 * rows : rows);
   b.simple(layer_norm ? OpKind::kLayerNorm : OpKind::kRmsNorm, {x}, {n.y, n.stats}, weight);
+  if (layer_norm) n.backward = OpKind::kLayerNormBackward;
   return n;
 }
 
 void norm_backward(BlockBuilder& b, const NormState& n, BufferId dy, BufferId dx) {
-  const bool layer_norm = b.block().buffers[static_cast<size_t>(n.stats)].name.ends_with("_stats");
-  b.simple(layer_norm ? OpKind::kLayerNormBackward : OpKind::kRmsNormBackward,
-           {dy, n.x, n.stats},
-           {dx},
-           n.weight);
+  b.simple(n.backward, {dy, n.x, n.stats}, {dx}, n.weight);
 }
 
 BranchEnd end_branch(BlockBuilder& b,
@@ -42,7 +39,7 @@ BranchEnd end_branch(BlockBuilder& b,
 BranchEnd join_residual(
     BlockBuilder& b, const BranchEndSpec& spec, BufferId partial, BufferId residual, bool fused) {
   const ShardShapes& s = b.shapes();
-  BranchEnd end{.projection = spec.projection, .bias = spec.bias};
+  BranchEnd end{.bias = spec.bias};
   BufferId y = b.sum_partial(partial, b.shard(spec.name + "_out_shard"));
   if (spec.bias != ParamSlot::kNone) b.simple(OpKind::kAddBias, {}, {y}, spec.bias);
   if (b.model().dropout > 0) {

@@ -18,6 +18,7 @@ struct NormState {
   BufferId y = -1;
   BufferId stats = -1;
   ParamSlot weight = ParamSlot::kNone;
+  OpKind backward = OpKind::kRmsNormBackward;
 };
 NormState norm_forward(BlockBuilder& b,
                        const std::string& name,
@@ -33,7 +34,6 @@ struct BranchEnd {
   BufferId input = -1;  ///< What the projection read [T, .].
   BufferId output = -1;
   BufferId mask = -1;  ///< Of the dropout; -1 without.
-  ParamSlot projection = ParamSlot::kNone;
   ParamSlot bias = ParamSlot::kNone;
   NormState post_norm;
 };

@@ -119,24 +119,15 @@ BufferId FeedForwardBranch::experts_forward(BufferId normed) {
 void FeedForwardBranch::backward(BufferId grad) {
   const ShardShapes& s = b_.shapes();
   const BufferId g = enter_branch_backward(b_, "ffn", end_, grad);
-  if (!moe_) {
-    const BufferId dact = b_.act("dact", s.T, s.F);
-    const BufferId dnorm = b_.act("dffn_norm", s.T, s.D);
-    b_.linear_backward_input(g, dact, ParamSlot::kDown);
-    b_.linear_backward_weight(g, dense_.act, ParamSlot::kDown);
-    b_.simple(activation(b_.model().ffn, true), {dact}, {dense_.up});
-    if (b_.model().linear_bias) {
-      b_.simple(OpKind::kBiasBackward, {dense_.up}, {}, ParamSlot::kUpBias);
-    }
-    b_.linear_backward_input(dense_.up, dnorm, ParamSlot::kGateUp);
-    b_.linear_backward_weight(
-        dense_.up, b_.gathered(norm_.y, b_.whole("ffn_norm_again")), ParamSlot::kGateUp);
-    norm_backward(b_, norm_, b_.sum_partial(dnorm, b_.shard("dffn_norm_shard")), grad);
-    return;
-  }
-  const BufferId normed = b_.gathered(norm_.y, b_.whole("ffn_norm_again"));
+  const auto normed = [&] { return b_.gathered(norm_.y, b_.whole("ffn_norm_again")); };
+  // Experts read it several times.
+  const BufferId shared = moe_ ? normed() : -1;
   const BufferId dnorm = b_.act("dffn_norm", s.T, s.D);
-  experts_backward(g, dnorm, normed);
+  if (moe_) {
+    experts_backward(g, dnorm, shared);
+  } else {
+    mlp_backward("", dense_, g, dnorm, normed, s.T, 1);
+  }
   norm_backward(b_, norm_, b_.sum_partial(dnorm, b_.shard("dffn_norm_shard")), grad);
 }
 
@@ -144,7 +135,7 @@ void FeedForwardBranch::mlp_backward(const std::string& name,
                                      const Mlp& mlp,
                                      BufferId dy,
                                      BufferId dx,
-                                     BufferId x,
+                                     const std::function<BufferId()>& input,
                                      int64_t rows,
                                      int64_t groups) {
   const auto grouped = [&] {
@@ -156,9 +147,12 @@ void FeedForwardBranch::mlp_backward(const std::string& name,
   b_.linear_backward_weight(dy, mlp.act, mlp.down_slot);
   grouped();
   b_.simple(activation(b_.model().ffn, true), {dact}, {mlp.up});
+  if (b_.model().linear_bias && mlp.up_slot == ParamSlot::kGateUp) {
+    b_.simple(OpKind::kBiasBackward, {mlp.up}, {}, ParamSlot::kUpBias);
+  }
   b_.linear_backward_input(mlp.up, dx, mlp.up_slot);
   grouped();
-  b_.linear_backward_weight(mlp.up, x, mlp.up_slot);
+  b_.linear_backward_weight(mlp.up, input(), mlp.up_slot);
   grouped();
 }
 
@@ -175,7 +169,8 @@ void FeedForwardBranch::experts_backward(BufferId dy, BufferId dnorm, BufferId n
     dout = arrived;
   }
   BufferId drows = b_.act("dexpert_rows", rows, s.D);
-  mlp_backward("expert_", expert_, dout, drows, arrived_, rows, local_experts());
+  mlp_backward(
+      "expert_", expert_, dout, drows, [&] { return arrived_; }, rows, local_experts());
   if (s.ep > 1) {
     const BufferId returned = b_.act("dexpert_rows_returned", rows, s.D);
     b_.collective(OpKind::kAllToAll, {drows}, {returned}, b_.size(drows));
@@ -189,7 +184,8 @@ void FeedForwardBranch::experts_backward(BufferId dy, BufferId dnorm, BufferId n
   b_.simple(OpKind::kAdd, {from_router}, {dnorm});
   if (shared_.up < 0) return;
   const BufferId from_shared = b_.act("dshared", s.T, s.D);
-  mlp_backward("shared_", shared_, dy, from_shared, normed, s.T, 1);
+  mlp_backward(
+      "shared_", shared_, dy, from_shared, [&] { return normed; }, s.T, 1);
   b_.simple(OpKind::kAdd, {from_shared}, {dnorm});
 }
 

@@ -6,6 +6,9 @@
 // balanced mean; imbalance is the cost model's matter.
 #pragma once
 
+#include <functional>
+#include <string>
+
 #include "sim/graph/branch.h"
 
 namespace meshwright {
@@ -35,12 +38,13 @@ class FeedForwardBranch {
              ParamSlot up,
              ParamSlot down,
              int64_t groups);
-  /// Gradient of the pair's input into `dx`; `dy` is that of its output, `x` its input.
+  /// Gradient of the pair's input into `dx`; `dy` is that of its output. `input` gives the pair's
+  /// input, gathered only where it is needed.
   void mlp_backward(const std::string& name,
                     const Mlp& mlp,
                     BufferId dy,
                     BufferId dx,
-                    BufferId x,
+                    const std::function<BufferId()>& input,
                     int64_t rows,
                     int64_t groups);
   BufferId experts_forward(BufferId normed);

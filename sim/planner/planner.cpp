@@ -104,8 +104,9 @@ Judged judge(const std::shared_ptr<const Problem>& problem,
   if (problem->cluster.is_local()) j.broken = executor_refuses(*j.plan);
   const Bytes capacity = problem->cluster.capacity();
   if (j.broken || memory_floor(*j.plan, cost, cache) > capacity) return j;
-  j.peak = estimate_peak_memory(*j.plan, cost, cache);
-  if (*j.peak <= capacity) j.time = estimate_time(*j.plan, cost, cache);
+  const StageCosts costs(*j.plan, cost, cache);
+  j.peak = estimate_peak_memory(*j.plan, costs);
+  if (*j.peak <= capacity) j.time = estimate_time(*j.plan, cost, costs);
   return j;
 }
 
@@ -165,7 +166,8 @@ PlannerResult plan_layouts(const std::shared_ptr<const Problem>& problem,
       rejections.add(rule_group(*j.broken), layouts[i], [&] { return to_string(*j.broken); });
     } else if (!j.time) {
       rejections.add("memory: peak must not exceed the capacity of a device", layouts[i], [&] {
-        const Bytes peak = j.peak ? *j.peak : estimate_peak_memory(*j.plan, cost, cache);
+        const Bytes peak =
+            j.peak ? *j.peak : estimate_peak_memory(*j.plan, StageCosts(*j.plan, cost, cache));
         return fmt::format("needs {}, a device has {}", show(peak), show(capacity));
       });
     } else {

@@ -79,27 +79,6 @@ int64_t least_in_flight(const Layout& l, int rank, int64_t m) {
   return 1;
 }
 
-/// peak_memory() from short steps. Under GPipe every further micro-batch adds the same saved
-/// tensors.
-Bytes quick_peak_memory(const Plan& plan, const StageCosts& costs) {
-  const int64_t m = plan.num_micro_batches();
-  const auto program = [&](int64_t n) { return build_program(plan, costs.placements(), n); };
-  constexpr int64_t kShort = 3;
-  if (plan.layout().schedule != ScheduleKind::kGpipe || m <= kShort) {
-    return peak_memory(plan, program(micro_batches_to_peak(plan.layout(), m)), costs).memory.peak;
-  }
-  const Program shorter = program(kShort - 1);
-  const Program longer = program(kShort);
-  Bytes
-      peak;  // each stage grows at its own pace, so that another one may be the highest in the end
-  for (int s = 0; s < plan.layout().pp; ++s) {
-    const Bytes at_short = stage_memory(plan, longer, costs, s).peak;
-    const Bytes growth = at_short - stage_memory(plan, shorter, costs, s).peak;
-    peak = std::max(peak, at_short + growth * static_cast<double>(m - kShort));
-  }
-  return peak;
-}
-
 /// Work of one micro-batch on a pipeline rank, in seconds.
 struct RankWork {
   double forward = 0;
@@ -229,8 +208,7 @@ Simulation simulate(const Plan& plan, const CostModel& cost, StageCostCache& cac
   return out;
 }
 
-Seconds estimate_time(const Plan& plan, const CostModel& cost, StageCostCache& cache) {
-  const StageCosts costs(plan, cost, cache);
+Seconds estimate_time(const Plan& plan, const CostModel& cost, const StageCosts& costs) {
   const Layout& l = plan.layout();
   const auto m = static_cast<double>(plan.num_micro_batches());
   // What a step does once.
@@ -275,11 +253,29 @@ Seconds estimate_time(const Plan& plan, const CostModel& cost, StageCostCache& c
 }
 
 QuickEstimate estimate(const Plan& plan, const CostModel& cost, StageCostCache& cache) {
-  return {estimate_time(plan, cost, cache), estimate_peak_memory(plan, cost, cache)};
+  const StageCosts costs(plan, cost, cache);
+  return {estimate_time(plan, cost, costs), estimate_peak_memory(plan, costs)};
 }
 
-Bytes estimate_peak_memory(const Plan& plan, const CostModel& cost, StageCostCache& cache) {
-  return quick_peak_memory(plan, StageCosts(plan, cost, cache));
+/// peak_memory() from short steps. Under GPipe every further micro-batch adds the same saved
+/// tensors.
+Bytes estimate_peak_memory(const Plan& plan, const StageCosts& costs) {
+  const int64_t m = plan.num_micro_batches();
+  const auto program = [&](int64_t n) { return build_program(plan, costs.placements(), n); };
+  constexpr int64_t kShort = 3;
+  if (plan.layout().schedule != ScheduleKind::kGpipe || m <= kShort) {
+    return peak_memory(plan, program(micro_batches_to_peak(plan.layout(), m)), costs).memory.peak;
+  }
+  const Program shorter = program(kShort - 1);
+  const Program longer = program(kShort);
+  Bytes
+      peak;  // each stage grows at its own pace, so that another one may be the highest in the end
+  for (int s = 0; s < plan.layout().pp; ++s) {
+    const Bytes at_short = stage_memory(plan, longer, costs, s).peak;
+    const Bytes growth = at_short - stage_memory(plan, shorter, costs, s).peak;
+    peak = std::max(peak, at_short + growth * static_cast<double>(m - kShort));
+  }
+  return peak;
 }
 
 Bytes memory_floor(const Plan& plan, const CostModel& cost, StageCostCache& cache) {

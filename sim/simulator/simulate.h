@@ -47,11 +47,11 @@ struct QuickEstimate {
                                      const CostModel& cost,
                                      StageCostCache& cache);
 
-/// estimate() in parts.
-[[nodiscard]] Seconds estimate_time(const Plan& plan, const CostModel& cost, StageCostCache& cache);
-[[nodiscard]] Bytes estimate_peak_memory(const Plan& plan,
-                                         const CostModel& cost,
-                                         StageCostCache& cache);
+/// estimate() in parts, from the plan's price list.
+[[nodiscard]] Seconds estimate_time(const Plan& plan,
+                                    const CostModel& cost,
+                                    const StageCosts& costs);
+[[nodiscard]] Bytes estimate_peak_memory(const Plan& plan, const StageCosts& costs);
 
 /// A lower bound of the peak that needs no walk of the step: what a rank holds before its first
 /// activation, and the saved tensors of as many micro-batches as its schedule keeps in flight.

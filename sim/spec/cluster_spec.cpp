@@ -21,7 +21,6 @@ constexpr double kGiga = 1e9;
 constexpr double kTera = 1e12;
 constexpr double kMega = 1e6;
 constexpr double kMicro = 1e-6;
-constexpr double kGiB = 1073741824.0;
 constexpr Range kFraction{1e-6, 1.0};
 
 LinkSpec read_link(ObjectReader& parent, const std::string& key, bool required) {
@@ -85,8 +84,8 @@ Result<ClusterSpec> read_hardware(std::string_view text,
   d.peak_fp32 = FlopPerSecond{r.number("peak_fp32_TFLOPs", kPositiveQuantity) * kTera};
   d.peak_fp8 = FlopPerSecond{r.number_or("peak_fp8_TFLOPs", 0.0, kNonNegative) * kTera};
   d.memory_bandwidth = BytesPerSecond{r.number("memory_bandwidth_GBps", kPositiveQuantity) * kGiga};
-  d.memory = cpu ? machine.memory : Bytes{r.number("memory_GiB", kPositiveQuantity) * kGiB};
-  d.reserved = Bytes{r.number_or("reserved_GiB", 0.0, kNonNegative) * kGiB};
+  d.memory = cpu ? machine.memory : Bytes{r.number("memory_GiB", kPositiveQuantity) * kBytesPerGiB};
+  d.reserved = Bytes{r.number_or("reserved_GiB", 0.0, kNonNegative) * kBytesPerGiB};
   d.num_sms = static_cast<int>(r.integer_or("num_sms", 1, {1, 1e5}));
   d.l2_cache = Bytes{r.number_or("l2_cache_MB", 0.0, kNonNegative) * kMega};
   d.boost_clock_GHz = r.number_or("boost_clock_GHz", 1.0, kPositiveQuantity);
@@ -233,7 +232,7 @@ MachineFacts read_machine_facts() {
   std::string machine_id;
   std::ifstream("/etc/machine-id") >> machine_id;
   facts.id = hex(fnv1a(fmt::format(
-      "{}|{}|{:.0f}|{}", facts.cpu_model, facts.cores, facts.memory.v / kGiB, machine_id)));
+      "{}|{}|{:.0f}|{}", facts.cpu_model, facts.cores, facts.memory.v / kBytesPerGiB, machine_id)));
   return facts;
 }
 

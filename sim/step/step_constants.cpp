@@ -162,7 +162,7 @@ Result<PublishedDevice> published_device(const std::string& name) {
   d.facts.peak_fp4 = 1e12 * r.number("peak_fp4_TFLOPs", kPositiveQuantity);
   d.facts.peak_fp32 = 1e12 * r.number("peak_fp32_TFLOPs", kPositiveQuantity);
   d.facts.memory_bandwidth = 1e9 * r.number("memory_bandwidth_GBps", kPositiveQuantity);
-  d.facts.memory_bytes = 1073741824.0 * r.number("memory_GiB", kPositiveQuantity);
+  d.facts.memory_bytes = kBytesPerGiB * r.number("memory_GiB", kPositiveQuantity);
   d.facts.num_sms = r.number("num_sms", kPositiveCount);
   d.facts.nvlink_bandwidth = 1e9 * r.number("nvlink_GBps", kPositiveQuantity);
   d.facts.nvlink_domain = r.number("nvlink_domain", kPositiveCount);

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// Collectives: one operation on a group, from the constants of its link generation.
+#include "sim/validate/collectives_family.h"
+
 #include <fmt/format.h>
 
 #include "sim/fit/collective_rows.h"
-#include "sim/validate/families.h"
 
 namespace meshwright {
 namespace {

@@ -113,4 +113,13 @@ std::optional<double> CsvTable::number(size_t row, std::string_view name) const 
   return value;
 }
 
+double CsvTable::positive_or(size_t row, std::string_view name, double fallback) const {
+  const std::optional<double> x = number(row, name);
+  return x && *x > 0 ? *x : fallback;
+}
+
+bool CsvTable::has_columns(const std::vector<const char*>& names) const {
+  return std::all_of(names.begin(), names.end(), [&](const char* n) { return has_column(n); });
+}
+
 }  // namespace meshwright

@@ -21,6 +21,7 @@ class CsvTable {
 
   [[nodiscard]] size_t num_rows() const { return rows_.size(); }
   [[nodiscard]] bool has_column(std::string_view name) const { return column(name).has_value(); }
+  [[nodiscard]] bool has_columns(const std::vector<const char*>& names) const;
   /// Line of the file on which row `i` begins; the header is line 1.
   [[nodiscard]] int64_t line(size_t row) const { return rows_[row].line; }
   /// Cells fewer or more than the header's: a broken row, that no column should be read from.
@@ -31,6 +32,8 @@ class CsvTable {
   [[nodiscard]] std::string_view cell(size_t row, std::string_view name) const;
   /// The cell as a finite number; nothing when empty or not a number.
   [[nodiscard]] std::optional<double> number(size_t row, std::string_view name) const;
+  /// The cell as a number above zero; `fallback` otherwise.
+  [[nodiscard]] double positive_or(size_t row, std::string_view name, double fallback) const;
 
  private:
   struct Row {

@@ -2,14 +2,13 @@
 #include "sim/validate/families.h"
 
 #include "sim/validate/attention_table.h"
+#include "sim/validate/collectives_family.h"
 #include "sim/validate/functional_family.h"
 #include "sim/validate/gemm_table.h"
 #include "sim/validate/operator_family.h"
 #include "sim/validate/training_family.h"
 
 namespace meshwright {
-
-std::vector<ValidatedRow> validate_collectives(const CsvTable& table);
 
 const std::vector<ValidationFamily>& validation_families() {
   static const std::vector<ValidationFamily> kFamilies{

@@ -4,51 +4,47 @@
 #include <algorithm>
 #include <cmath>
 
+#include "sim/validate/training_stack.h"
+
 namespace meshwright {
 namespace {
 
 constexpr double kTestGpus = 8;
-constexpr double kTestBytesPerGiB = 1073741824.0;
-
-bool has(std::string_view text, std::string_view part) {
-  return text.find(part) != std::string_view::npos;
-}
-
-double cell_or(const CsvTable& t, size_t row, const char* name, double fallback) {
-  const std::optional<double> x = t.number(row, name);
-  return x && *x > 0 ? *x : fallback;
-}
 
 /// Tests of other model families and of reinforcement learning.
 bool is_language_model_pretraining(std::string_view name) {
   return (name.starts_with("gpt/") || name.starts_with("moe/") || name.starts_with("mixtral/")) &&
-         !has(name, "grpo");
+         !mentions(name, "grpo");
 }
 
 /// Padded to a multiple of 128 tp, as Megatron-LM does.
 double padded_vocab(std::string_view name, double tp) {
-  const double logical = has(name, "mixtral_8x") ? 32000 : has(name, "deepseekv3") ? 129280 : 50257;
+  const double logical = mentions(name, "mixtral_8x")   ? 32000
+                         : mentions(name, "deepseekv3") ? 129280
+                                                        : 50257;
   return std::ceil(logical / (128 * tp)) * 128 * tp;
 }
 
 ModelShape test_model(const CsvTable& t, size_t row, std::string_view name, double tp) {
-  const double h = cell_or(t, row, "h", 0);
-  const double heads = cell_or(t, row, "heads", std::max(1.0, h / 128));
-  const bool llama_like = has(name, "mixtral") || has(name, "swiglu") || has(name, "deepseek");
-  ModelShape m{.hidden = h,
-               .vocab = padded_vocab(name, tp),
-               .position_rows = llama_like || has(name, "rope") ? 0 : cell_or(t, row, "seq", 0),
-               .tied_embeddings = !has(name, "untie") && !has(name, "mixtral/"),
-               .gated_ffn = llama_like,
-               .bias = !llama_like && !has(name, "disable_bias"),
-               .dropout = llama_like ? 0 : 0.1};
-  const double ffn = cell_or(t, row, "ffn", 4 * h);
-  BlockShape block{.count = cell_or(t, row, "L", 0),
+  const double h = t.positive_or(row, "h", 0);
+  const double heads = t.positive_or(row, "heads", std::max(1.0, h / 128));
+  const bool llama_like =
+      mentions(name, "mixtral") || mentions(name, "swiglu") || mentions(name, "deepseek");
+  ModelShape m{
+      .hidden = h,
+      .vocab = padded_vocab(name, tp),
+      .position_rows = llama_like || mentions(name, "rope") ? 0 : t.positive_or(row, "seq", 0),
+      .tied_embeddings = !mentions(name, "untie") && !mentions(name, "mixtral/"),
+      .gated_ffn = llama_like,
+      .bias = !llama_like && !mentions(name, "disable_bias"),
+      .dropout = llama_like ? 0 : 0.1};
+  const double ffn = t.positive_or(row, "ffn", 4 * h);
+  BlockShape block{.count = t.positive_or(row, "L", 0),
                    .attention = {.num_heads = heads,
-                                 .num_kv_heads = cell_or(t, row, "kv", heads),
+                                 .num_kv_heads = t.positive_or(row, "kv", heads),
                                  .head_dim = h / heads,
                                  .v_head_dim = h / heads}};
-  if (const double experts = cell_or(t, row, "exp", 0); experts > 0) {
+  if (const double experts = t.positive_or(row, "exp", 0); experts > 0) {
     block.ffn = {.num_experts = experts, .top_k = 2, .expert_width = ffn};
   } else {
     block.ffn = {.width = ffn};
@@ -68,27 +64,27 @@ TrainingCase functional_case(const CsvTable& t, size_t row) {
                  .framework = "megatron_core_test",
                  .memory_source = "Megatron-LM functional tests memory"};
   c.measured_s = t.number(row, "it");
-  if (const auto bytes = t.number(row, "mem")) c.measured_memory_gib = *bytes / kTestBytesPerGiB;
+  if (const auto bytes = t.number(row, "mem")) c.measured_memory_gib = *bytes / kBytesPerGiB;
   StepLayout& l = c.layout;
   StepWorkload& w = c.problem.work;
-  l.shard.tp = cell_or(t, row, "tp", 1);
-  l.shard.cp = cell_or(t, row, "cp", 1);
-  l.shard.ep = cell_or(t, row, "ep", 1);
-  l.pp = cell_or(t, row, "pp", 1);
-  l.vpp = l.pp > 1 ? cell_or(t, row, "vpp", 1) : 1;
+  l.shard.tp = t.positive_or(row, "tp", 1);
+  l.shard.cp = t.positive_or(row, "cp", 1);
+  l.shard.ep = t.positive_or(row, "ep", 1);
+  l.pp = t.positive_or(row, "pp", 1);
+  l.vpp = l.pp > 1 ? t.positive_or(row, "vpp", 1) : 1;
   const double others = l.shard.tp * l.shard.cp * l.pp;
   l.dp = std::floor(kTestGpus / others);
-  w.seq = cell_or(t, row, "seq", 0);
-  w.global_batch = cell_or(t, row, "gbs", 0);
-  l.shard.micro_batch = cell_or(t, row, "mbs", 1);
+  w.seq = t.positive_or(row, "seq", 0);
+  w.global_batch = t.positive_or(row, "gbs", 0);
+  l.shard.micro_batch = t.positive_or(row, "mbs", 1);
   if (!is_language_model_pretraining(name)) {
     c.skipped = "not pre-training of a decoder-only language model";
-  } else if (t.is_broken(row) || cell_or(t, row, "L", 0) == 0 || w.seq == 0 ||
+  } else if (t.is_broken(row) || t.positive_or(row, "L", 0) == 0 || w.seq == 0 ||
              w.global_batch == 0) {
     c.skipped = "no layers, sequence length or batch";
-  } else if (l.dp < 1 || l.shard.ep > l.dp * l.shard.cp * l.shard.tp || has(name, "release")) {
+  } else if (l.dp < 1 || l.shard.ep > l.dp * l.shard.cp * l.shard.tp || mentions(name, "release")) {
     c.skipped = "needs more than 8 GPUs, whose number is not given";
-  } else if (has(name, "offloading") || has(name, "fsdp")) {
+  } else if (mentions(name, "offloading") || mentions(name, "fsdp")) {
     c.skipped = "offloads activations or shards fully";
   }
   if (!c.skipped.empty()) return c;
@@ -99,9 +95,9 @@ TrainingCase functional_case(const CsvTable& t, size_t row) {
   split_layers(c.problem.model.num_layers(), l);
   w.sequence_parallel = t.cell(row, "sp") == "true" && l.shard.tp > 1;
   if (t.cell(row, "rc") == "selective") w.recompute = RecomputeKind::kCore;
-  if (has(name, "fp8")) w.precision = GemmPrecision::kFp8;
+  if (mentions(name, "fp8")) w.precision = GemmPrecision::kFp8;
   // The local specification attends without a fused kernel.
-  const bool fused = has(name, "_te_") || has(name, "mixtral") || has(name, "speed");
+  const bool fused = mentions(name, "_te_") || mentions(name, "mixtral") || mentions(name, "speed");
   w.attention = fused ? AttentionKernel::kFlash : AttentionKernel::kUnfused;
   c.states = t.cell(row, "bf16") == "true" ? StateConvention::kMegatron : StateConvention::kFp32;
 

@@ -2,12 +2,6 @@
 #include "sim/validate/step_rows.h"
 
 namespace meshwright {
-namespace {
-
-constexpr double kRowBytesPerGiB = 1073741824.0;
-
-}  // namespace
-
 ValidatedRow step_time_row(const TrainingCase& c, int64_t line, const StepConstants& constants) {
   ValidatedRow row{.line = line,
                    .id = c.id,
@@ -38,8 +32,8 @@ ValidatedRow step_memory_row(const TrainingCase& c, int64_t line, const StepMemo
       c.states == StateConvention::kDeepSpeed || c.states == StateConvention::kDeepSpeedBf16;
   const double allocated = memory.allocated_bytes();
   const double bytes = off_device ? device_memory(allocated) : allocated;
-  row.predicted = bytes / kRowBytesPerGiB;
-  row.bound_high = memory_upper_bound(bytes) / kRowBytesPerGiB;
+  row.predicted = bytes / kBytesPerGiB;
+  row.bound_high = memory_upper_bound(bytes) / kBytesPerGiB;
   row.bound_low = *row.predicted * *row.predicted / *row.bound_high;
   return row;
 }

@@ -5,17 +5,11 @@
 #include <numeric>
 #include <tuple>
 
+#include "sim/core/quantile.h"
 #include "sim/validate/validation.h"
 
 namespace meshwright {
 namespace {
-
-/// Nearest-rank quantile; `sorted` is not empty.
-double quantile(const std::vector<double>& sorted, double q) {
-  const auto n = static_cast<double>(sorted.size());
-  const auto rank = static_cast<size_t>(std::max(1.0, std::ceil(q * n)));
-  return sorted[rank - 1];
-}
 
 double median(std::vector<double> values) {
   std::sort(values.begin(), values.end());
@@ -45,7 +39,7 @@ ValidationSummary summary_of(const RowRefs& rows, std::string source, std::strin
   s.median = median(errors);
   s.mean = std::accumulate(errors.begin(), errors.end(), 0.0) / static_cast<double>(errors.size());
   std::sort(errors.begin(), errors.end());
-  s.p90 = quantile(errors, 0.9);
+  s.p90 = nearest_rank_quantile(errors, 0.9);
   s.bias = median(signed_errors);
   s.rank_correlation = kendall_tau(predicted, measured);
   if (bounded > 0) s.coverage = static_cast<double>(inside) / static_cast<double>(bounded);

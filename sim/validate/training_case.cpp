@@ -44,8 +44,7 @@ class TrainingRow {
     return t_.number(row_, name);
   }
   [[nodiscard]] double positive(const char* name, double fallback) const {
-    const std::optional<double> x = number(name);
-    return x && *x > 0 ? *x : fallback;
+    return t_.positive_or(row_, name, fallback);
   }
 
  private:

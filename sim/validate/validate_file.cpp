@@ -1,17 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
-
 #include "sim/fit/nccl_tests_log.h"
 #include "sim/validate/families.h"
 
 namespace meshwright {
+
 Result<ValidationReport> validate_file(const std::string& path, const std::string& constants) {
   MW_ASSIGN_OR_RETURN(const CsvTable table, read_measurement_table(path));
   for (const ValidationFamily& family : validation_families()) {
-    const bool matches = std::all_of(family.columns.begin(),
-                                     family.columns.end(),
-                                     [&](const char* c) { return table.has_column(c); });
-    if (!matches) continue;
+    if (!table.has_columns(family.columns)) continue;
     ValidationReport report{.family = family.name};
     if (constants.empty()) {
       report.rows = family.predict(table);

@@ -17,10 +17,8 @@ namespace meshwright {
 namespace {
 
 bool in_half(const TrainingCase& c, int half) {
-  size_t h = 1469598103934665603ULL;  // FNV-1a: the split must not change between builds
-  for (const char ch : c.source + "|" + c.model + "|" + c.device) {
-    h = (h ^ static_cast<unsigned char>(ch)) * 1099511628211ULL;
-  }
+  constexpr uint64_t kSplitSeed = 1469598103934665603ULL;
+  const uint64_t h = fnv1a(c.source + "|" + c.model + "|" + c.device, kSplitSeed);
   return static_cast<int>((h >> 20) & 1U) == half;
 }
 

@@ -51,9 +51,6 @@ OperatorFit read_operator_fit(const Json& json, ObjectReader& parent, size_t ind
   return fit;
 }
 
-/// Four digits: more than the data determine.
-double rounded_constant(double x) { return std::stod(fmt::format("{:.4g}", x)); }
-
 /// Distance of two devices in what the models scale by.
 double device_distance(const DeviceSpec& a, const DeviceSpec& b) {
   return std::abs(std::log(a.peak_bf16 / b.peak_bf16)) +
@@ -81,7 +78,7 @@ std::string operator_fits_text(const OperatorFits& fits) {
   OrderedJson list = OrderedJson::array();
   for (const OperatorFit& fit : fits.fits) {
     OrderedJson constants = OrderedJson::object();
-    for (const auto& [name, value] : fit.constants) constants[name] = rounded_constant(value);
+    for (const auto& [name, value] : fit.constants) constants[name] = four_digits(value);
     const HeldOutAccuracy& h = fit.held_out;
     list.push_back({{"device", fit.device},
                     {"kind", fit.kind},
@@ -90,11 +87,11 @@ std::string operator_fits_text(const OperatorFits& fits) {
                     {"constants", std::move(constants)},
                     {"held_out",
                      {{"rows", h.rows},
-                      {"median", rounded_constant(h.median)},
-                      {"p90", rounded_constant(h.p90)},
-                      {"bias", rounded_constant(h.bias)},
-                      {"ratio_low", rounded_constant(h.ratio_low)},
-                      {"ratio_high", rounded_constant(h.ratio_high)}}}});
+                      {"median", four_digits(h.median)},
+                      {"p90", four_digits(h.p90)},
+                      {"bias", four_digits(h.bias)},
+                      {"ratio_low", four_digits(h.ratio_low)},
+                      {"ratio_high", four_digits(h.ratio_high)}}}});
   }
   const OrderedJson document{{"schema_version", 1},
                              {"family", fits.family},
