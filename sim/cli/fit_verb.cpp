@@ -43,16 +43,17 @@ void print_fits(const OperatorFits& fits) {
 
 /// The document of a family that is fitted as a whole: collectives, or training steps.
 Result<std::optional<std::string>> fit_whole_family(const std::vector<NamedTable>& tables) {
-  const auto all_have = [&](const std::vector<const char*>& columns) {
-    return std::all_of(tables.begin(), tables.end(), [&](const NamedTable& t) {
-      return t.table.has_columns(columns);
-    });
+  const auto is_collectives = [](const NamedTable& t) {
+    return t.table.has_columns({"time_us", "ngpus"});
   };
-  if (tables.size() == 1 && all_have({"time_us", "ngpus"})) {
+  const auto is_steps = [](const NamedTable& t) {
+    return t.table.has_column("measured_step_s") || t.table.has_columns({"case", "it"});
+  };
+  if (tables.size() == 1 && is_collectives(tables.front())) {
     MW_ASSIGN_OR_RETURN(std::string text, fit_collectives(tables.front().table));
     return std::optional(std::move(text));
   }
-  if (all_have({"measured_step_s"})) {
+  if (std::all_of(tables.begin(), tables.end(), is_steps)) {
     std::vector<const CsvTable*> pointers;
     for (const NamedTable& t : tables) pointers.push_back(&t.table);
     MW_ASSIGN_OR_RETURN(std::string text, fit_steps(pointers));
