@@ -78,7 +78,7 @@ void GradientCheck::add(int bucket_index, std::span<const float> gradients) {
     const int64_t whole_cols = placement.logical.shape.size() > 1 ? placement.logical.shape[1] : 1;
     const int64_t begin = std::max(s.offset, owned.begin);
     const int64_t end = std::min(s.offset + s.numel(), owned.end);
-    if (s.counted && table_.counts_owned_range(rank_)) {
+    if (s.counted && table_.counts_owned_range(bucket, rank_)) {
       for (int64_t i = begin; i < end; ++i) {
         const int64_t local = i - s.offset;
         const int64_t row = s.row_begin + local / s.cols;

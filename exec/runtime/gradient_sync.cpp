@@ -14,7 +14,10 @@ GradientSync::GradientSync(ParameterStore& params,
                            int rank)
     : params_(params), groups_(groups), pending_(static_cast<size_t>(params.num_buckets())) {
   MW_CHECK(plan.world_size() == groups.world->size());
-  counts_owned_range_ = params.table().counts_owned_range(rank);
+  // All buckets lie over the same groups: the worker does not spread experts.
+  const std::vector<Bucket>& buckets = params.placement().buckets;
+  counts_owned_range_ =
+      !buckets.empty() && params.table().counts_owned_range(buckets.front(), rank);
 }
 
 void GradientSync::sum_copies(int bucket) {

@@ -198,6 +198,8 @@ void Trainer::Impl::run(const Action& a) {
       return update.start_gather(a.bucket);
     case ActionKind::kWaitGather:
       return update.wait_gather(a.bucket);
+    case ActionKind::kRelease:
+      break;  // ZeRO-3, which executor_refuses()
   }
 }
 

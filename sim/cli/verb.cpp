@@ -6,6 +6,8 @@
 #include <charconv>
 #include <cstdio>
 
+#include "sim/core/text.h"
+
 namespace meshwright::cli {
 
 Verb make_verb(CLI::App& app, const std::string& name, const std::string& help) {
@@ -23,14 +25,14 @@ void ProblemOptions::add_to(CLI::App& verb) {
   verb.add_option("--seq-len", seq_len, "Tokens per sequence");
   verb.add_option("--global-batch", global_batch, "Tokens per optimizer step, e.g. 4Mi");
   verb.add_option("--tokens", tokens, "Tokens of the whole run, e.g. 15T");
-  verb.add_option("--precision", precision, "fp32 or bf16");
+  verb.add_option("--precision", precision, "fp32, bf16 or fp8");
   verb.add_option(
       "--calibration", calibration, "Calibration file (default: the newest of this machine)");
   verb.add_flag("--force", force, "Use a calibration of another machine");
   verb.add_option("--layout",
                   layout,
-                  "Pin axes: tp=2,pp=2,dp=2,sp=on,zero_stage=1,micro_batch=1,recompute=full,"
-                  "schedule=interleaved,virtual_stages=2");
+                  "Pin axes: tp=2,pp=2,dp=2,cp=2,ep=8,sp=on,zero_stage=3,micro_batch=1,"
+                  "recompute=full,schedule=interleaved,virtual_stages=2,offload_optimizer=host");
   verb.add_option("--stages", stages, "Decoder layers per stage: 3,5");
 }
 
@@ -52,13 +54,13 @@ Result<std::shared_ptr<const Problem>> ProblemOptions::load(const Environment& e
     o.tokens = static_cast<double>(budget);
   }
   if (!precision.empty()) {
-    if (precision != "fp32" && precision != "bf16") {
+    o.precision = kPrecisionNames.parse(precision);
+    if (!o.precision) {
       return Error{.where = "--precision",
                    .field = "precision",
                    .value = precision,
-                   .rule = "must be fp32 or bf16"};
+                   .rule = "must be one of " + join(kPrecisionNames.list())};
     }
-    o.precision = precision == "fp32" ? Precision::kFp32 : Precision::kBf16;
   }
   MW_ASSIGN_OR_RETURN(problem->workload, load_workload(workload, problem->cluster.is_local(), o));
   return std::shared_ptr<const Problem>(std::move(problem));

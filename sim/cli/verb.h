@@ -13,6 +13,7 @@
 #include "sim/core/json_reader.h"
 #include "sim/core/result.h"
 #include "sim/cost/cost_model.h"
+#include "sim/mesh/layout_pins.h"
 #include "sim/plan/plan.h"
 
 namespace meshwright::cli {

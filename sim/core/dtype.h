@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <string_view>
 
+#include "sim/core/enum_names.h"
+
 namespace meshwright {
 
 enum class DType : uint8_t { kFloat32, kBFloat16, kInt64, kUInt8 };
@@ -26,11 +28,11 @@ enum class DType : uint8_t { kFloat32, kBFloat16, kInt64, kUInt8 };
 ///   kFp32: parameters, gradients and Adam state in FP32 (16 bytes per parameter).
 ///   kBf16: BF16 parameters and activations, FP32 gradients, FP32 master copy and Adam state
 ///          (2 + 4 + 12 = 18 bytes; Megatron-LM's main-gradient convention).
-enum class Precision : uint8_t { kFp32, kBf16 };
+///   kFp8:  as kBf16, with the layers' matmuls on FP8 operands that are cast where they are used.
+enum class Precision : uint8_t { kFp32, kBf16, kFp8 };
+inline constexpr EnumNames<Precision, 3> kPrecisionNames{{"fp32", "bf16", "fp8"}};
 
-[[nodiscard]] constexpr std::string_view to_string(Precision p) {
-  return p == Precision::kFp32 ? "fp32" : "bf16";
-}
+[[nodiscard]] constexpr std::string_view to_string(Precision p) { return kPrecisionNames(p); }
 [[nodiscard]] constexpr DType activation_dtype(Precision p) {
   return p == Precision::kFp32 ? DType::kFloat32 : DType::kBFloat16;
 }

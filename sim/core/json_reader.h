@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "sim/core/enum_names.h"
 #include "sim/core/result.h"
 #include "sim/core/text.h"
 
@@ -64,6 +65,13 @@ class ObjectReader {
   std::string choice(const std::string& key,
                      const std::vector<std::string>& allowed,
                      const std::string& fallback);
+  /// An enumerator by its word; required where `fallback` is nothing.
+  template <class E, size_t N>
+  E word(const std::string& key, const EnumNames<E, N>& names, std::optional<E> fallback = {}) {
+    const std::string text =
+        choice(key, names.list(), fallback ? std::string(names(*fallback)) : "");
+    return names.parse(text).value_or(fallback.value_or(E{}));
+  }
 
   /// Marks `key` as known without reading it (e.g. "source" notes).
   void ignore(const std::string& key) { known_.insert(key); }

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "sim/cost/collective_model.h"
 #include "sim/cost/matmul_model.h"
@@ -33,6 +34,8 @@ bool measures(const Calibration& calibration, CommOp op) {
 
 CommOp comm_op(OpKind kind) {
   if (kind == OpKind::kAllGather) return CommOp::kAllGather;
+  if (kind == OpKind::kAllToAll) return CommOp::kAllToAll;
+  if (kind == OpKind::kRingKv) return CommOp::kSendRecv;
   return kind == OpKind::kReduceScatter ? CommOp::kReduceScatter : CommOp::kAllReduce;
 }
 
@@ -46,6 +49,30 @@ GroupShape group_shape(const Mesh& mesh, const ClusterSpec& cluster, GroupKind k
   shape.ranks_per_node = static_cast<int>(std::count_if(
       ranks.begin(), ranks.end(), [&](int r) { return r / cluster.devices_per_node == node; }));
   return shape;
+}
+
+ListCost operator+(const ListCost& a, const ListCost& b) {
+  return {.compute = a.compute + b.compute,
+          .tp = a.tp + b.tp,
+          .cp = a.cp + b.cp,
+          .ep = a.ep + b.ep,
+          .offload = a.offload + b.offload,
+          .host = a.host + b.host};
+}
+
+ListCost operator*(const ListCost& a, double times) {
+  return {.compute = a.compute * times,
+          .tp = a.tp * times,
+          .cp = a.cp * times,
+          .ep = a.ep * times,
+          .offload = a.offload * times,
+          .host = a.host * times};
+}
+
+ShardGroups shard_groups(const Mesh& mesh, const ClusterSpec& cluster) {
+  return {.tp = group_shape(mesh, cluster, GroupKind::kTp),
+          .cp = group_shape(mesh, cluster, GroupKind::kCp),
+          .ep = group_shape(mesh, cluster, GroupKind::kEp)};
 }
 
 CostModel::CostModel(const ClusterSpec& cluster, std::shared_ptr<const Calibration> calibration)
@@ -119,8 +146,9 @@ Seconds CostModel::stream_time(const Operator& op) const {
 
 Seconds CostModel::operator_time(const Operator& op,
                                  Precision precision,
-                                 const GroupShape& tp) const {
-  if (is_collective(op.kind)) return collective_time(comm_op(op.kind), op.bytes, tp);
+                                 const ShardGroups& groups) const {
+  if (is_collective(op.kind))
+    return collective_time(comm_op(op.kind), op.bytes, groups.of(op.group));
   if (is_linear(op.kind)) return matmul_time(op, precision);
   if (is_attention(op.kind)) return attention_time(op, precision);
   if (is_score_matmul(op.kind) && !calibration_) {
@@ -146,17 +174,27 @@ ListCost CostModel::list_time(const std::vector<OperatorStep>& steps,
                               BlockKind block,
                               bool is_forward,
                               Precision precision,
-                              const GroupShape& tp) const {
+                              const ShardGroups& groups) const {
   ListCost cost;
+  Seconds behind;  // a ring that the next attention hides
   for (const OperatorStep& s : steps) {
-    const Seconds t = operator_time(s.op, precision, tp);
-    (is_collective(s.op.kind) ? cost.comm : cost.compute) += t;
+    const Seconds t = operator_time(s.op, precision, groups);
+    if (s.op.kind == OpKind::kRingKv) {
+      behind = t;
+      continue;
+    }
+    if (is_attention(s.op.kind)) cost.cp += std::max(Seconds{}, std::exchange(behind, {}) - t);
+    Seconds& term = !is_collective(s.op.kind)    ? cost.compute
+                    : s.op.group == OpGroup::kTp ? cost.tp
+                    : s.op.group == OpGroup::kCp ? cost.cp
+                                                 : cost.ep;
+    term += t;
   }
   if (calibration_) {
     cost.host = Seconds{calibration_->host_per_operator_s * static_cast<double>(steps.size())};
-  } else if (block == BlockKind::kDecoder || block == BlockKind::kMoeDecoder) {
+  } else if (is_decoder(block)) {
     const Seconds host = cluster_.device.host_per_layer * (is_forward ? 1.0 : kHostBackward);
-    const Seconds device = cost.compute + cost.comm;
+    const Seconds device = cost.device();
     cost.host = host > device ? host - device : Seconds{};
   }
   return cost;

@@ -38,13 +38,26 @@ struct GroupShape {
 /// The shape of rank 0's group of `kind`.
 [[nodiscard]] GroupShape group_shape(const Mesh& mesh, const ClusterSpec& cluster, GroupKind kind);
 
+/// The groups that the operators of a block communicate in.
+struct ShardGroups {
+  GroupShape tp, cp, ep;
+  [[nodiscard]] const GroupShape& of(OpGroup g) const {
+    return g == OpGroup::kTp ? tp : g == OpGroup::kCp ? cp : ep;
+  }
+};
+[[nodiscard]] ShardGroups shard_groups(const Mesh& mesh, const ClusterSpec& cluster);
+
 /// One list of operators.
 struct ListCost {
   Seconds compute;
-  Seconds comm;  ///< Tensor-parallel collectives.
-  Seconds host;  ///< That the device cannot hide.
-  [[nodiscard]] Seconds total() const { return compute + comm + host; }
+  Seconds tp, cp, ep;  ///< Collectives of these axes that show.
+  Seconds offload;     ///< Transfers to other memory that show.
+  Seconds host;        ///< That the device cannot hide.
+  [[nodiscard]] Seconds device() const { return compute + tp + cp + ep + offload; }
+  [[nodiscard]] Seconds total() const { return device() + host; }
 };
+[[nodiscard]] ListCost operator+(const ListCost& a, const ListCost& b);
+[[nodiscard]] ListCost operator*(const ListCost& a, double times);
 
 class CostModel {
  public:
@@ -57,14 +70,14 @@ class CostModel {
 
   [[nodiscard]] Seconds operator_time(const Operator& op,
                                       Precision precision,
-                                      const GroupShape& tp) const;
+                                      const ShardGroups& groups) const;
   /// `payload` is the full tensor. One rank costs zero.
   [[nodiscard]] Seconds collective_time(CommOp op, Bytes payload, const GroupShape& shape) const;
   [[nodiscard]] ListCost list_time(const std::vector<OperatorStep>& steps,
                                    BlockKind block,
                                    bool is_forward,
                                    Precision precision,
-                                   const GroupShape& tp) const;
+                                   const ShardGroups& groups) const;
   /// AdamW over `parameters` of this rank.
   [[nodiscard]] Seconds optimizer_time(double parameters, Precision precision) const;
   [[nodiscard]] Seconds host_per_action() const;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/graph/attention_branch.h"
 
+#include <algorithm>
+
 namespace meshwright {
 
 BufferId AttentionBranch::forward(BufferId x) {
@@ -65,22 +67,62 @@ void AttentionBranch::project_latent(BufferId normed) {
   b_.simple(OpKind::kLatentKeys, {kv_, latent_}, {keys_});
 }
 
+std::vector<BufferId> AttentionBranch::attention_inputs() const {
+  if (b_.model().mla) return {qkv_, keys_, kv_};
+  if (qk_ >= 0) return {qk_, qkv_};
+  return {qkv_};
+}
+
+BufferId AttentionBranch::ring_kv(const char* name, int pieces) {
+  const ShardShapes& s = b_.shapes();
+  if (s.cp == 1 || s.ulysses) return -1;
+  const int64_t width = b_.model().mla ? s.N * (s.H + b_.model().mla->v_head_dim) : 2 * s.K * s.H;
+  const BufferId pieces_at_hand = b_.act(name, pieces * s.T, width);
+  // Each of the other ranks' pieces passes by once; backward's carry their gradients along.
+  const double passes = (s.cp - 1) * pieces / 2.0;
+  const auto piece = static_cast<double>(size_of(s.act) * s.T * width);
+  b_.collective(
+      OpKind::kRingKv, attention_inputs(), {pieces_at_hand}, Bytes{passes * piece}, OpGroup::kCp);
+  return pieces_at_hand;
+}
+
+BufferId AttentionBranch::to_heads(BufferId x) {
+  const ShardShapes& s = b_.shapes();
+  const BufferSpec spec = b_.block().buffers[static_cast<size_t>(x)];  // a copy: buffers grow
+  // Key and value heads that are fewer than the ranks go to several of them.
+  const int64_t kv_copies = b_.model().mla ? 1 : std::max<int64_t>(1, s.cp / s.K);
+  int64_t cols = spec.shape[1];
+  if (kv_copies > 1 && x == qkv_) cols += 2 * s.K * s.H * (kv_copies - 1);
+  const BufferId heads = b_.act(spec.name + "_heads", s.T * s.cp, cols / s.cp);
+  b_.collective(OpKind::kAllToAll, {x}, {heads}, b_.size(heads), OpGroup::kCp);
+  return heads;
+}
+
+void AttentionBranch::from_heads(BufferId x, BufferId like) {
+  b_.collective(OpKind::kAllToAll, {x}, {like}, b_.size(x), OpGroup::kCp);
+}
+
 void AttentionBranch::attend() {
   const ShardShapes& s = b_.shapes();
   const ModelSpec& m = b_.model();
   const int64_t value_width = m.mla ? m.mla->v_head_dim : s.H;
-  out_ = b_.act("attention", s.T, s.N * value_width);
-  std::vector<BufferId> in = m.mla      ? std::vector{qkv_, keys_, kv_}
-                             : qk_ >= 0 ? std::vector{qk_, qkv_}
-                                        : std::vector{qkv_};
+  out_ = attended_ = b_.act("attention", s.T, s.N * value_width);
+  in_ = attention_inputs();
   if (s.flash) {
     lse_ = b_.vec("lse", s.T * s.N);
-    b_.attention(std::move(in), out_, lse_);
+    if (by_heads()) {
+      for (BufferId& x : in_) x = to_heads(x);
+      attended_ = b_.act("attention_heads", s.T * s.cp, s.N * value_width / s.cp);
+    }
+    std::vector<BufferId> read = in_;
+    if (const BufferId ring = ring_kv("ring_kv", 2); ring >= 0) read.push_back(ring);
+    b_.attention(std::move(read), attended_, lse_);
+    if (by_heads()) from_heads(attended_, out_);
     return;
   }
   probs_ = b_.act("probs", s.T * s.N, s.S);
   b_.begin_selective();
-  b_.score_matmul(OpKind::kScores, in, {probs_}, 1);
+  b_.score_matmul(OpKind::kScores, in_, {probs_}, 1);
   if (m.attention_softcap > 0) b_.simple(OpKind::kSoftcap, {}, {probs_});
   b_.simple(OpKind::kSoftmax, {}, {probs_});
   dropped_ = probs_;
@@ -95,7 +137,8 @@ void AttentionBranch::attend() {
 
 void AttentionBranch::backward(BufferId grad) {
   const ShardShapes& s = b_.shapes();
-  const BufferId g = enter_branch_backward(b_, "attn", end_, grad);
+  const BufferId g =
+      b_.gathered(enter_branch_backward(b_, "attn", end_, grad), b_.whole("grad_whole_attn"));
   const BufferId datt =
       b_.act("dattention", s.T, s.N * (b_.model().mla ? b_.model().mla->v_head_dim : s.H));
   dnorm_ = b_.act("dattn_norm", s.T, s.D);
@@ -113,17 +156,25 @@ void AttentionBranch::attend_backward(BufferId dout) {
   dq_ = b_.act("dq", s.T, s.N * s.H);
   dk_ = b_.act("dk", s.T, kv_heads * s.H);
   dv_ = b_.act("dv", s.T, kv_heads * (m.mla ? m.mla->v_head_dim : s.H));
-  std::vector<BufferId> in{dout};
-  if (m.mla) {
-    in.insert(in.end(), {qkv_, keys_, kv_});
-  } else if (qk_ >= 0) {
-    in.insert(in.end(), {qk_, qkv_});
-  } else {
-    in.push_back(qkv_);
-  }
   if (s.flash) {
-    in.insert(in.end(), {out_, lse_});
-    b_.attention_backward(std::move(in), {dq_, dk_, dv_});
+    std::vector<BufferId> grads{dq_, dk_, dv_};
+    if (by_heads()) {
+      dout = to_heads(dout);
+      for (BufferId& g : grads) {
+        const BufferSpec spec = b_.block().buffers[static_cast<size_t>(g)];
+        g = b_.act(spec.name + "_heads", s.T * s.cp, (spec.shape[1] + s.cp - 1) / s.cp);
+      }
+    }
+    std::vector<BufferId> read{dout};
+    read.insert(read.end(), in_.begin(), in_.end());
+    read.insert(read.end(), {attended_, lse_});
+    if (const BufferId ring = ring_kv("ring_kv_again", 4); ring >= 0) read.push_back(ring);
+    b_.attention_backward(std::move(read), grads);
+    if (by_heads()) {
+      from_heads(grads[0], dq_);
+      from_heads(grads[1], dk_);
+      from_heads(grads[2], dv_);
+    }
     return;
   }
   const BufferId values = m.mla ? kv_ : qkv_;
@@ -131,9 +182,9 @@ void AttentionBranch::attend_backward(BufferId dout) {
   b_.score_matmul(OpKind::kWeightedValuesBackward, {dout, dropped_, values}, {dprobs, dv_}, 2);
   if (attention_mask_ >= 0) b_.simple(OpKind::kDropoutBackward, {attention_mask_}, {dprobs});
   b_.simple(OpKind::kSoftmaxBackward, {probs_}, {dprobs});
-  in.erase(in.begin());  // the scores' gradient needs queries and keys alone
-  in.insert(in.begin(), dprobs);
-  b_.score_matmul(OpKind::kScoresBackward, std::move(in), {dq_, dk_}, 2);
+  std::vector<BufferId> read{dprobs};  // the scores' gradient needs queries and keys alone
+  read.insert(read.end(), in_.begin(), in_.end());
+  b_.score_matmul(OpKind::kScoresBackward, std::move(read), {dq_, dk_}, 2);
 }
 
 void AttentionBranch::project_grouped_backward() {

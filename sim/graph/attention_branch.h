@@ -21,6 +21,14 @@ class AttentionBranch {
   void project_grouped(BufferId normed);
   void project_latent(BufferId normed);
   void attend();
+  /// What attention reads: [queries and keys with their values], or latent queries, keys, values.
+  [[nodiscard]] std::vector<BufferId> attention_inputs() const;
+  /// Keys and values that context parallelism brings from other ranks, or nothing (-1).
+  BufferId ring_kv(const char* name, int pieces);
+  /// Sequence shards to head shards, and back.
+  [[nodiscard]] bool by_heads() const { return b_.shapes().cp > 1 && b_.shapes().ulysses; }
+  BufferId to_heads(BufferId x);
+  void from_heads(BufferId x, BufferId like);
   void attend_backward(BufferId dout);
   void project_grouped_backward();
   void project_latent_backward();
@@ -37,6 +45,8 @@ class AttentionBranch {
   BufferId keys_ = -1;  ///< Latent: [T, N H].
   BufferId probs_ = -1, dropped_ = -1, attention_mask_ = -1;
   BufferId out_ = -1, lse_ = -1;
+  std::vector<BufferId> in_;  ///< What attention read, as head shards under Ulysses.
+  BufferId attended_ = -1;    ///< What it wrote; `out_` but for Ulysses.
   BufferId dq_ = -1, dk_ = -1, dv_ = -1;
   BufferId dnorm_ = -1;
 };

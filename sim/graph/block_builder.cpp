@@ -7,11 +7,23 @@
 #include "sim/mesh/shard.h"
 
 namespace meshwright {
+namespace {
+
+/// Mean over the layers of min(sequence, window).
+double mean_window(const ModelSpec& m, int64_t seq) {
+  const auto whole = static_cast<double>(seq);
+  if (!m.sliding_window || *m.sliding_window >= seq) return whole;
+  const double windowed = 1.0 / static_cast<double>(m.window_every);
+  return windowed * static_cast<double>(*m.sliding_window) + (1 - windowed) * whole;
+}
+
+}  // namespace
 
 ShardShapes shard_shapes(const Plan& plan, int tp_index) {
   const ModelSpec& m = plan.model();
   const Layout& l = plan.layout();
-  const int64_t tokens = plan.tokens_per_micro_batch();
+  const int64_t tokens = plan.tokens_per_micro_batch() / l.cp;
+  const int64_t seq = plan.workload().seq_len;
   return {.T = tokens,
           .TL = l.sp ? tokens / l.tp : tokens,
           .D = m.d_model,
@@ -20,7 +32,7 @@ ShardShapes shard_shapes(const Plan& plan, int tp_index) {
           .H = m.head_dim,
           .F = shard_range(m.d_ff, l.tp, tp_index).size(),
           .V = shard_range(m.vocab_size, l.tp, tp_index).size(),
-          .S = plan.workload().seq_len,
+          .S = seq,
           .tp = l.tp > 1,
           .sp = l.sp,
           .cpu = plan.cluster().is_local(),
@@ -28,6 +40,10 @@ ShardShapes shard_shapes(const Plan& plan, int tp_index) {
           .tp_degree = l.tp,
           .tp_index = tp_index,
           .ep = l.ep,
+          .cp = l.cp,
+          .ulysses = l.cp_kind == CpKind::kUlysses,
+          .expert_tp = l.expert_tp || l.tp == 1,
+          .mean_window = mean_window(m, seq),
           .act = activation_dtype(l.precision)};
 }
 
@@ -105,8 +121,9 @@ BufferId BlockBuilder::gathered(BufferId x, BufferId whole) {
 void BlockBuilder::collective(OpKind kind,
                               std::vector<BufferId> in,
                               std::vector<BufferId> out,
-                              Bytes payload) {
-  Operator op{.kind = kind, .inputs = std::move(in), .outputs = std::move(out)};
+                              Bytes payload,
+                              OpGroup group) {
+  Operator op{.kind = kind, .inputs = std::move(in), .outputs = std::move(out), .group = group};
   op.bytes = payload;
   ops_->push_back(std::move(op));
 }
@@ -158,10 +175,13 @@ void BlockBuilder::matmul(OpKind kind,
 }
 
 Flop BlockBuilder::attention_flop(double per_pair) const {
-  // Scores over the query-key width, weighted values over the value width; causal half.
+  // Scores over the query-key width, weighted values over the value width; of the S^2 pairs, the
+  // causal half, of which a window cuts off a triangle.
   const int64_t values = model_.mla ? model_.mla->v_head_dim : s_.H;
   const double width = static_cast<double>(s_.N * (s_.H + values)) / 2.0;
-  return Flop{per_pair / 2.0 * static_cast<double>(s_.T) * static_cast<double>(s_.S) * width};
+  const auto seq = static_cast<double>(s_.S);
+  const double w = s_.mean_window;
+  return Flop{per_pair / 2.0 * static_cast<double>(s_.T) * (2 * w - w * w / seq) * width};
 }
 
 /// Scratch of the kernels: ATen's CPU flash kernel keeps per-thread tiles (one thread here); the

@@ -12,15 +12,19 @@
 
 namespace meshwright {
 
-/// Sizes of one rank's shard of one micro-batch. T tokens, TL tokens of a sequence-parallel shard,
-/// D model width, N/K query and key/value heads of this rank, H head width, F feed-forward width of
-/// this rank, V vocabulary rows of this rank, S sequence length.
+/// Sizes of one rank's shard of one micro-batch. T tokens of a context-parallel rank, TL tokens of
+/// a sequence-parallel shard, D model width, N/K query and key/value heads of this rank, H head
+/// width, F feed-forward width of this rank, V vocabulary rows of this rank, S sequence length.
 struct ShardShapes {
   int64_t T = 0, TL = 0, D = 0, N = 0, K = 0, H = 0, F = 0, V = 0, S = 0;
   bool tp = false, sp = false, cpu = false, flash = true;
   int tp_degree = 1;
   int tp_index = 0;
   int ep = 1;
+  int cp = 1;
+  bool ulysses = false;    ///< Context parallelism by heads rather than by a ring.
+  bool expert_tp = true;   ///< Experts' width split over tp.
+  double mean_window = 0;  ///< Tokens that a token can see at most, mean over the layers.
   DType act = DType::kFloat32;
 };
 
@@ -69,7 +73,11 @@ class BlockBuilder {
   BufferId sum_partial(BufferId y, BufferId shard);
   /// x, or under sequence parallelism the whole of x gathered into `whole`.
   BufferId gathered(BufferId x, BufferId whole);
-  void collective(OpKind kind, std::vector<BufferId> in, std::vector<BufferId> out, Bytes payload);
+  void collective(OpKind kind,
+                  std::vector<BufferId> in,
+                  std::vector<BufferId> out,
+                  Bytes payload,
+                  OpGroup group = OpGroup::kTp);
 
   void attention(std::vector<BufferId> qkv, BufferId out, BufferId lse);
   void attention_backward(std::vector<BufferId> in, std::vector<BufferId> dqkv);

@@ -31,16 +31,16 @@ BranchEnd end_branch(BlockBuilder& b,
   const bool fused = plain && !s.tp;  // the projection adds the residual itself
   const BufferId y = b.act(spec.name + "_out", s.T, s.D);
   b.linear(input, y, spec.projection, fused ? residual : -1);
-  BranchEnd end = join_residual(b, spec, y, residual, fused);
+  BranchEnd end =
+      join_residual(b, spec, b.sum_partial(y, b.shard(spec.name + "_out_shard")), residual, fused);
   end.input = input;
   return end;
 }
 
 BranchEnd join_residual(
-    BlockBuilder& b, const BranchEndSpec& spec, BufferId partial, BufferId residual, bool fused) {
+    BlockBuilder& b, const BranchEndSpec& spec, BufferId y, BufferId residual, bool fused) {
   const ShardShapes& s = b.shapes();
   BranchEnd end{.bias = spec.bias};
-  BufferId y = b.sum_partial(partial, b.shard(spec.name + "_out_shard"));
   if (spec.bias != ParamSlot::kNone) b.simple(OpKind::kAddBias, {}, {y}, spec.bias);
   if (b.model().dropout > 0) {
     end.mask = b.buffer(spec.name + "_mask", {s.TL, s.D}, DType::kUInt8);
@@ -74,7 +74,7 @@ BufferId enter_branch_backward(BlockBuilder& b,
     dy = kept;
   }
   if (end.bias != ParamSlot::kNone) b.simple(OpKind::kBiasBackward, {dy}, {}, end.bias);
-  return b.gathered(dy, b.whole("grad_whole_" + name));
+  return dy;
 }
 
 }  // namespace meshwright

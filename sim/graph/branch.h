@@ -45,11 +45,12 @@ struct BranchEndSpec {
 };
 BranchEnd end_branch(BlockBuilder& b, const BranchEndSpec& spec, BufferId input, BufferId residual);
 
-/// Everything after the projection, for a branch output [T, D] that is partial over tp.
+/// Everything after the sum over tp, for a branch output [TL, D]; `fused` where it holds the
+/// residual already.
 BranchEnd join_residual(
-    BlockBuilder& b, const BranchEndSpec& spec, BufferId partial, BufferId residual, bool fused);
+    BlockBuilder& b, const BranchEndSpec& spec, BufferId y, BufferId residual, bool fused);
 
-/// From the block's gradient to that of the projection's output, whole over the tokens [T, D].
+/// From the block's gradient to that of what was summed over tp [TL, D].
 BufferId enter_branch_backward(BlockBuilder& b,
                                const std::string& name,
                                const BranchEnd& end,

@@ -37,10 +37,10 @@ int64_t FeedForwardBranch::local_experts() const {
 BufferId FeedForwardBranch::forward(BufferId mid) {
   const ShardShapes& s = b_.shapes();
   norm_ = norm_forward(b_, "ffn", mid, s.TL, ParamSlot::kFfnNorm, ParamSlot::kFfnNormBias);
-  const BufferId normed = b_.gathered(norm_.y, b_.whole("ffn_norm_whole"));
   if (moe_) {
-    end_ = join_residual(b_, end_spec(), experts_forward(normed), mid, false);
+    end_ = join_residual(b_, end_spec(), experts_forward(), mid, false);
   } else {
+    const BufferId normed = b_.gathered(norm_.y, b_.whole("ffn_norm_whole"));
     dense_ = mlp_up("", normed, s.T, s.F, ParamSlot::kGateUp, ParamSlot::kDown, 1);
     end_ = end_branch(b_, end_spec(), dense_.act, mid);
   }
@@ -70,16 +70,22 @@ FeedForwardBranch::Mlp FeedForwardBranch::mlp_up(const std::string& name,
   return mlp;
 }
 
-BufferId FeedForwardBranch::experts_forward(BufferId normed) {
+BufferId FeedForwardBranch::experts_forward() {
   const ShardShapes& s = b_.shapes();
   const MoeSpec& e = *b_.model().moe;
-  const int64_t rows = s.T * e.experts_per_token;
-  // Experts are split over tp unless ep spreads them whole.
+  const bool shares = e.d_ff_shared > 0;
+  const BufferId whole =
+      s.expert_tp || shares ? b_.gathered(norm_.y, b_.whole("ffn_norm_whole")) : -1;
+  // Whole experts take the tokens of a sequence-parallel shard; else each tp rank has a part of the
+  // experts' width and sends all tokens.
+  const BufferId normed = s.expert_tp ? whole : norm_.y;
+  const int64_t tokens = s.expert_tp ? s.T : s.TL;
+  const int64_t rows = tokens * e.experts_per_token;
   const int64_t width =
-      s.ep > 1 ? e.d_ff_expert : shard_range(e.d_ff_expert, s.tp_degree, s.tp_index).size();
-  logits_ = b_.buffer("router_logits", {s.T, e.num_experts}, DType::kFloat32);
-  weights_ = b_.buffer("router_weights", {s.T, e.experts_per_token}, DType::kFloat32);
-  index_ = b_.buffer("router_index", {s.T, e.experts_per_token}, DType::kInt64);
+      s.expert_tp ? shard_range(e.d_ff_expert, s.tp_degree, s.tp_index).size() : e.d_ff_expert;
+  logits_ = b_.buffer("router_logits", {tokens, e.num_experts}, DType::kFloat32);
+  weights_ = b_.buffer("router_weights", {tokens, e.experts_per_token}, DType::kFloat32);
+  index_ = b_.buffer("router_index", {tokens, e.experts_per_token}, DType::kInt64);
   b_.linear(normed, logits_, ParamSlot::kRouter);
   b_.simple(OpKind::kRouter, {logits_}, {weights_, index_});
   rows_ = b_.act("expert_rows", rows, s.D);
@@ -88,7 +94,7 @@ BufferId FeedForwardBranch::experts_forward(BufferId normed) {
   arrived_ = rows_;
   if (s.ep > 1) {
     arrived_ = b_.act("expert_rows_arrived", rows, s.D);
-    b_.collective(OpKind::kAllToAll, {rows_}, {arrived_}, b_.size(rows_));
+    b_.collective(OpKind::kAllToAll, {rows_}, {arrived_}, b_.size(rows_), OpGroup::kEp);
   }
   expert_ = mlp_up("expert_",
                    arrived_,
@@ -103,31 +109,33 @@ BufferId FeedForwardBranch::experts_forward(BufferId normed) {
   returned_ = down;
   if (s.ep > 1) {
     returned_ = b_.act("expert_out_returned", rows, s.D);
-    b_.collective(OpKind::kAllToAll, {down}, {returned_}, b_.size(down));
+    b_.collective(OpKind::kAllToAll, {down}, {returned_}, b_.size(down), OpGroup::kEp);
   }
-  const BufferId y = b_.act("ffn_out", s.T, s.D);
+  const BufferId y = b_.act("ffn_out", tokens, s.D);
   b_.simple(OpKind::kUnpermute, {returned_, weights_, index_}, {y});
-  if (e.d_ff_shared > 0) {
+  if (shares) {
     const int64_t shared = shard_range(e.d_ff_shared, s.tp_degree, s.tp_index).size();
     shared_ =
-        mlp_up("shared_", normed, s.T, shared, ParamSlot::kSharedGateUp, ParamSlot::kSharedDown, 1);
+        mlp_up("shared_", whole, s.T, shared, ParamSlot::kSharedGateUp, ParamSlot::kSharedDown, 1);
+    if (!s.expert_tp) {
+      const BufferId part = b_.act("shared_out", s.T, s.D);
+      b_.linear(shared_.act, part, ParamSlot::kSharedDown);
+      b_.simple(OpKind::kAdd, {b_.sum_partial(part, b_.shard("shared_out_shard"))}, {y});
+      return y;
+    }
     b_.linear(shared_.act, y, ParamSlot::kSharedDown, y);
   }
-  return y;
+  return s.expert_tp ? b_.sum_partial(y, b_.shard("ffn_out_shard")) : y;
 }
 
 void FeedForwardBranch::backward(BufferId grad) {
   const ShardShapes& s = b_.shapes();
-  const BufferId g = enter_branch_backward(b_, "ffn", end_, grad);
+  const BufferId own = enter_branch_backward(b_, "ffn", end_, grad);
+  if (moe_) return experts_backward(own, grad);
+  const BufferId g = b_.gathered(own, b_.whole("grad_whole_ffn"));
   const auto normed = [&] { return b_.gathered(norm_.y, b_.whole("ffn_norm_again")); };
-  // Experts read it several times.
-  const BufferId shared = moe_ ? normed() : -1;
   const BufferId dnorm = b_.act("dffn_norm", s.T, s.D);
-  if (moe_) {
-    experts_backward(g, dnorm, shared);
-  } else {
-    mlp_backward("", dense_, g, dnorm, normed, s.T, 1);
-  }
+  mlp_backward("", dense_, g, dnorm, normed, s.T, 1);
   norm_backward(b_, norm_, b_.sum_partial(dnorm, b_.shard("dffn_norm_shard")), grad);
 }
 
@@ -156,16 +164,42 @@ void FeedForwardBranch::mlp_backward(const std::string& name,
   grouped();
 }
 
-void FeedForwardBranch::experts_backward(BufferId dy, BufferId dnorm, BufferId normed) {
+void FeedForwardBranch::experts_backward(BufferId own, BufferId grad) {
+  const ShardShapes& s = b_.shapes();
+  const bool shares = shared_.up >= 0;
+  const bool gathers = s.expert_tp || shares;
+  const BufferId dy_whole = gathers ? b_.gathered(own, b_.whole("grad_whole_ffn")) : -1;
+  const BufferId whole = gathers ? b_.gathered(norm_.y, b_.whole("ffn_norm_again")) : -1;
+  const BufferId dy = s.expert_tp ? dy_whole : own;
+  const BufferId normed = s.expert_tp ? whole : norm_.y;
+  const int64_t tokens = s.expert_tp ? s.T : s.TL;
+  const BufferId dnorm = b_.act("dffn_norm", tokens, s.D);
+  routed_backward(dy, dnorm, normed, tokens);
+  if (shares) {
+    const BufferId from_shared = b_.act("dshared", s.T, s.D);
+    mlp_backward(
+        "shared_", shared_, dy_whole, from_shared, [&] { return whole; }, s.T, 1);
+    const BufferId part =
+        s.expert_tp ? from_shared : b_.sum_partial(from_shared, b_.shard("dshared_shard"));
+    b_.simple(OpKind::kAdd, {part}, {dnorm});
+  }
+  const BufferId dn = s.expert_tp ? b_.sum_partial(dnorm, b_.shard("dffn_norm_shard")) : dnorm;
+  norm_backward(b_, norm_, dn, grad);
+}
+
+void FeedForwardBranch::routed_backward(BufferId dy,
+                                        BufferId dnorm,
+                                        BufferId normed,
+                                        int64_t tokens) {
   const ShardShapes& s = b_.shapes();
   const int64_t rows = expert_rows_;
   BufferId dout = b_.act("dexpert_out", rows, s.D);
   const BufferId dweights =
-      b_.buffer("drouter_weights", {s.T, b_.model().moe->experts_per_token}, DType::kFloat32);
+      b_.buffer("drouter_weights", {tokens, b_.model().moe->experts_per_token}, DType::kFloat32);
   b_.simple(OpKind::kUnpermuteBackward, {dy, returned_, weights_, index_}, {dout, dweights});
   if (s.ep > 1) {
     const BufferId arrived = b_.act("dexpert_out_arrived", rows, s.D);
-    b_.collective(OpKind::kAllToAll, {dout}, {arrived}, b_.size(dout));
+    b_.collective(OpKind::kAllToAll, {dout}, {arrived}, b_.size(dout), OpGroup::kEp);
     dout = arrived;
   }
   BufferId drows = b_.act("dexpert_rows", rows, s.D);
@@ -173,20 +207,15 @@ void FeedForwardBranch::experts_backward(BufferId dy, BufferId dnorm, BufferId n
       "expert_", expert_, dout, drows, [&] { return arrived_; }, rows, local_experts());
   if (s.ep > 1) {
     const BufferId returned = b_.act("dexpert_rows_returned", rows, s.D);
-    b_.collective(OpKind::kAllToAll, {drows}, {returned}, b_.size(drows));
+    b_.collective(OpKind::kAllToAll, {drows}, {returned}, b_.size(drows), OpGroup::kEp);
     drows = returned;
   }
   b_.simple(OpKind::kPermuteBackward, {drows, index_}, {dnorm});
   b_.simple(OpKind::kRouterBackward, {dweights, weights_, index_}, {logits_});
-  const BufferId from_router = b_.act("drouter", s.T, s.D);
+  const BufferId from_router = b_.act("drouter", tokens, s.D);
   b_.linear_backward_input(logits_, from_router, ParamSlot::kRouter);
   b_.linear_backward_weight(logits_, normed, ParamSlot::kRouter);
   b_.simple(OpKind::kAdd, {from_router}, {dnorm});
-  if (shared_.up < 0) return;
-  const BufferId from_shared = b_.act("dshared", s.T, s.D);
-  mlp_backward(
-      "shared_", shared_, dy, from_shared, [&] { return normed; }, s.T, 1);
-  b_.simple(OpKind::kAdd, {from_shared}, {dnorm});
 }
 
 }  // namespace meshwright

@@ -47,8 +47,12 @@ class FeedForwardBranch {
                     const std::function<BufferId()>& input,
                     int64_t rows,
                     int64_t groups);
-  BufferId experts_forward(BufferId normed);
-  void experts_backward(BufferId dy, BufferId dnorm, BufferId normed);
+  /// The branch's output, summed over tp [TL, D].
+  BufferId experts_forward();
+  /// From its gradient `own` to that of the layer's input, added to `grad`.
+  void experts_backward(BufferId own, BufferId grad);
+  /// Through the routed experts and the router, for the tokens that this rank routes.
+  void routed_backward(BufferId dy, BufferId dnorm, BufferId normed, int64_t tokens);
   [[nodiscard]] int64_t local_experts() const;
   [[nodiscard]] BranchEndSpec end_spec() const;
 

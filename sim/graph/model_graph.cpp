@@ -36,8 +36,12 @@ BlockGraph embedding_block(const ModelSpec& m, const ShardShapes& s) {
   return b.finish(Recompute::kNone);
 }
 
-BlockGraph decoder_block(const ModelSpec& m, const ShardShapes& s, Recompute recompute, bool moe) {
-  BlockBuilder b(moe ? BlockKind::kMoeDecoder : BlockKind::kDecoder, m, s);
+BlockGraph decoder_block(const ModelSpec& m,
+                         const ShardShapes& s,
+                         Recompute recompute,
+                         BlockKind kind) {
+  const bool moe = kind == BlockKind::kMoeDecoder || kind == BlockKind::kKeptMoeDecoder;
+  BlockBuilder b(kind, m, s);
   const BufferId x = b.act("x", s.TL, s.D);
   const BufferId grad = b.act("grad", s.TL, s.D);
   b.block().input = x;
@@ -88,10 +92,14 @@ BlockGraph head_block(const ModelSpec& m, const ShardShapes& s) {
 
 }  // namespace
 
-BlockKind block_kind(const ModelSpec& model, int index) {
+BlockKind block_kind(const Plan& plan, int index) {
+  const ModelSpec& model = plan.model();
   if (index == 0) return BlockKind::kEmbedding;
   if (index == num_blocks(model) - 1) return BlockKind::kHead;
-  return model.is_moe_layer(index - 1) ? BlockKind::kMoeDecoder : BlockKind::kDecoder;
+  const bool kept = plan.layout().recompute_layers > 0 && !plan.recomputes(index);
+  if (model.is_moe_layer(index - 1))
+    return kept ? BlockKind::kKeptMoeDecoder : BlockKind::kMoeDecoder;
+  return kept ? BlockKind::kKeptDecoder : BlockKind::kDecoder;
 }
 
 ModelGraph build_model_graph(const Plan& plan, int tp_index) {
@@ -100,11 +108,18 @@ ModelGraph build_model_graph(const Plan& plan, int tp_index) {
   const ShardRange vocab = shard_range(m.vocab_size, plan.layout().tp, tp_index);
   const Recompute recompute = plan.layout().recompute;
   ModelGraph g;
-  g.blocks[0] = embedding_block(m, s);
-  g.blocks[1] = decoder_block(m, s, recompute, false);
-  if (m.moe) g.blocks[2] = decoder_block(m, s, recompute, true);
-  g.blocks[3] = head_block(m, s);
-  for (int b = 0; b < num_blocks(m); ++b) g.kinds.push_back(block_kind(m, b));
+  const auto decoder = [&](BlockKind kind, Recompute r) {
+    g.blocks[static_cast<int>(kind)] = decoder_block(m, s, r, kind);
+  };
+  g.blocks[static_cast<int>(BlockKind::kEmbedding)] = embedding_block(m, s);
+  decoder(BlockKind::kDecoder, recompute);
+  if (m.moe) decoder(BlockKind::kMoeDecoder, recompute);
+  if (plan.layout().recompute_layers > 0) {
+    decoder(BlockKind::kKeptDecoder, Recompute::kNone);
+    if (m.moe) decoder(BlockKind::kKeptMoeDecoder, Recompute::kNone);
+  }
+  g.blocks[static_cast<int>(BlockKind::kHead)] = head_block(m, s);
+  for (int b = 0; b < num_blocks(m); ++b) g.kinds.push_back(block_kind(plan, b));
   g.num_heads = s.N;
   g.num_kv_heads = s.K;
   g.head_dim = s.H;

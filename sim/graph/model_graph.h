@@ -5,7 +5,8 @@
 // exactly those a backward operator reads, and lifetimes are derived, not written by hand. In a
 // block the gradient of its output becomes, in place, the gradient of its input.
 //
-// Not modelled: packed documents, windows shorter than the sequence.
+// Not modelled: packed documents. Where only some layers have a window, attention's FLOP are the
+// mean over the layers.
 #pragma once
 
 #include <vector>
@@ -15,8 +16,20 @@
 
 namespace meshwright {
 
-enum class BlockKind : uint8_t { kEmbedding, kDecoder, kMoeDecoder, kHead };
-inline constexpr int kNumBlockKinds = 4;
+/// The kept kinds are the layers that do not recompute beside some that do.
+enum class BlockKind : uint8_t {
+  kEmbedding,
+  kDecoder,
+  kMoeDecoder,
+  kHead,
+  kKeptDecoder,
+  kKeptMoeDecoder
+};
+inline constexpr int kNumBlockKinds = 6;
+
+[[nodiscard]] constexpr bool is_decoder(BlockKind k) {
+  return k != BlockKind::kEmbedding && k != BlockKind::kHead;
+}
 
 /// The operator lists of one kind of block. Buffers are local to one (block, micro-batch).
 struct BlockGraph {
@@ -38,7 +51,7 @@ struct BlockGraph {
 };
 
 struct ModelGraph {
-  BlockGraph blocks[kNumBlockKinds];  ///< kMoeDecoder is empty without experts.
+  BlockGraph blocks[kNumBlockKinds];  ///< Empty where the plan has no such block.
   std::vector<BlockKind> kinds;       ///< Of each block of the model.
   /// Local query and key/value heads, head width and sequence length: what rope and attention need
   /// to read qkv.
@@ -57,7 +70,7 @@ struct ModelGraph {
   }
 };
 
-[[nodiscard]] BlockKind block_kind(const ModelSpec& model, int index);
+[[nodiscard]] BlockKind block_kind(const Plan& plan, int index);
 
 /// The lists for tensor-parallel position `tp_index` (its vocabulary and feed-forward shards may be
 /// shorter).

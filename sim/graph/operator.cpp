@@ -60,7 +60,8 @@ std::string_view to_string(OpKind kind) {
                                                 "all_reduce_max",
                                                 "all_gather",
                                                 "reduce_scatter",
-                                                "all_to_all"};
+                                                "all_to_all",
+                                                "ring_kv"};
   return kNames[static_cast<int>(kind)];
 }
 

@@ -15,6 +15,9 @@
 
 namespace meshwright {
 
+/// The ranks that a collective operator runs over.
+enum class OpGroup : uint8_t { kTp, kCp, kEp };
+
 enum class OpKind : uint8_t {
   kLoadIds,               ///< -> ids [T]
   kLoadLabels,            ///< -> labels [T]
@@ -69,11 +72,13 @@ enum class OpKind : uint8_t {
   kPermuteBackward,         ///< drows, index -> dx
   kUnpermute,               ///< rows, weights, index -> y [T, D]
   kUnpermuteBackward,       ///< dy, rows, weights, index -> drows, dweights
-  kAllReduce,               ///< in place, over the tensor-parallel group
+  kAllReduce,               ///< in place
   kAllReduceMax,            ///< in place
   kAllGather,               ///< x [T/t, D] -> y [T, D]
   kReduceScatter,           ///< x [T, D] (clobbered) -> y [T/t, D]
-  kAllToAll,                ///< rows to the ranks of their experts, over the expert-parallel group
+  kAllToAll,  ///< rows to the ranks of their experts, or sequence shards to head shards
+  kRingKv,  ///< keys and values of the other ranks, piece by piece -> the two pieces at hand; runs
+            ///< behind the attention that follows
 };
 
 [[nodiscard]] std::string_view to_string(OpKind kind);
@@ -146,9 +151,10 @@ struct Operator {
   std::vector<BufferId> inputs;
   std::vector<BufferId> outputs;  ///< Allocated when not alive; otherwise written in place.
   ParamSlot param = ParamSlot::kNone;
-  int64_t m = 0, n = 0, k = 0;  ///< Of a matmul: [m, k] x [k, n]. Attention: m = S, n = H.
-  int64_t groups = 1;           ///< Matmuls of that size in one grouped launch (experts).
-  Flop flop;                    ///< Multiply and add count as two.
+  int64_t m = 0, n = 0, k = 0;   ///< Of a matmul: [m, k] x [k, n]. Attention: m = S, n = H.
+  int64_t groups = 1;            ///< Matmuls of that size in one grouped launch (experts).
+  Flop flop;                     ///< Multiply and add count as two.
+  OpGroup group = OpGroup::kTp;  ///< Of a collective.
   Bytes bytes;      ///< Read and written, for memory-bound operators; payload, for collectives.
   Bytes workspace;  ///< Allocated and freed inside the operator.
 };

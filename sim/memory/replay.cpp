@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "sim/mesh/state_bytes.h"
+
 namespace meshwright {
 namespace {
 
@@ -19,24 +21,42 @@ ListFootprint walk(const BlockGraph& block, const std::vector<OperatorStep>& ste
   return f;
 }
 
-/// Bytes alive on top of the resident ones, and their peak.
+/// Bytes alive on top of the resident ones, by term, and what they were at their peak.
 class Replay {
  public:
   void walk(const ListFootprint& f) {
-    peak_ = std::max(peak_, live_ + f.peak);
-    live_ += f.delta;
+    mark(f.peak);
+    activations_ += f.delta;
   }
   void allocate(double bytes) {
-    live_ += bytes;
-    peak_ = std::max(peak_, live_);
+    activations_ += bytes;
+    mark(0);
   }
-  void release(double bytes) { live_ -= bytes; }
-  [[nodiscard]] double peak() const { return peak_; }
+  void release(double bytes) { activations_ -= bytes; }
+  void gather(double bytes) {
+    gathered_ += bytes;
+    mark(0);
+  }
+  void drop(double bytes) { gathered_ -= bytes; }
+  [[nodiscard]] double peak_activations() const { return peak_activations_; }
+  [[nodiscard]] double peak_gathered() const { return peak_gathered_; }
 
  private:
-  double live_ = 0;
-  double peak_ = 0;
+  void mark(double above) {
+    if (activations_ + above + gathered_ <= peak_activations_ + peak_gathered_) return;
+    peak_activations_ = activations_ + above;
+    peak_gathered_ = gathered_;
+  }
+
+  double activations_ = 0, gathered_ = 0;
+  double peak_activations_ = 0, peak_gathered_ = 0;
 };
+
+/// Whether ZeRO-2 keeps a bucket's gradient whole until the end of the step: a table that embedding
+/// and head share is complete only then.
+bool keeps_whole_gradient(const Plan& plan, const Bucket& b) {
+  return b.tied || (plan.model().tied_embeddings && b.block == 0);
+}
 
 }  // namespace
 
@@ -57,18 +77,26 @@ StageFootprints footprints(const ModelGraph& graph) {
 
 MemoryProfile resident_memory(const Plan& plan, const RankPlacement& placement) {
   const Layout& l = plan.layout();
-  const auto padded = static_cast<double>(placement.padded_parameters());
-  const bool fp32 = l.precision == Precision::kFp32;
-  const double shards = l.zero_stage >= 1 ? l.dp_shard : 1;
+  const StateBytes bytes = state_bytes(l);
+  double weights = 0, gradients = 0, optimizer = 0;
+  for (const Bucket& b : placement.buckets) {
+    const auto numel = static_cast<double>(b.padded_numel);
+    const double shards = b.experts ? l.expert_shards() : l.shards();
+    weights += numel * bytes.weight / (l.zero_stage >= 3 ? shards : 1);
+    const bool whole = l.zero_stage < 2 || keeps_whole_gradient(plan, b);
+    gradients += numel * bytes.gradient / (whole ? 1 : shards);
+    optimizer += numel * bytes.optimizer / (l.zero_stage >= 1 ? shards : 1);
+  }
+  if (l.offload.parameters != MemoryTier::kDevice) weights = 0;
+  if (l.offload.optimizer != MemoryTier::kDevice) optimizer = 0;
   MemoryProfile p;
-  const auto set = [&](MemoryTerm t, double bytes) {
-    p.at_peak[static_cast<size_t>(t)] = Bytes{bytes};
-    p.peak += Bytes{bytes};
+  const auto set = [&](MemoryTerm t, double n) {
+    p.at_peak[static_cast<size_t>(t)] = Bytes{n};
+    p.peak += Bytes{n};
   };
-  set(MemoryTerm::kWeights, padded * static_cast<double>(size_of(activation_dtype(l.precision))));
-  set(MemoryTerm::kGradients, padded * 4.0);
-  set(MemoryTerm::kOptimizer,
-      padded / shards * (fp32 ? 8.0 : 12.0));  // m, v and, unless FP32, the master copy
+  set(MemoryTerm::kWeights, weights);
+  set(MemoryTerm::kGradients, gradients);
+  set(MemoryTerm::kOptimizer, optimizer);
   set(MemoryTerm::kOther,
       4.0 * static_cast<double>(plan.workload().seq_len * plan.model().head_dim));  // cos, sin
   return p;
@@ -77,11 +105,33 @@ MemoryProfile resident_memory(const Plan& plan, const RankPlacement& placement) 
 MemoryProfile replay_stage(const Plan& plan,
                            const StageFootprints& f,
                            const Program& program,
-                           int stage,
-                           MemoryProfile resident) {
+                           const RankPlacement& placement,
+                           int stage) {
   Replay replay;
+  const Layout& l = plan.layout();
+  const StateBytes bytes = state_bytes(l);
+  const auto kind = [&](int block) { return block_kind(plan, block); };
   const auto of = [&](int block) -> const BlockFootprints& {
-    return f.blocks[static_cast<int>(block_kind(plan.model(), block))];
+    return f.blocks[static_cast<int>(kind(block))];
+  };
+  // Activations that leave for another tier pass through a buffer of one layer's size.
+  const bool offloads = l.offload.activations != MemoryTier::kDevice;
+  const auto leaves = [&](int block) {
+    return offloads && is_decoder(kind(block)) ? std::max(0.0, of(block).forward.delta) : 0.0;
+  };
+  double staging = 0;
+  for (int b = 0; b < num_blocks(plan.model()); ++b) staging = std::max(staging, leaves(b));
+  replay.allocate(staging);
+  // Whole gradients alive under ZeRO-2 and 3, per bucket.
+  std::vector<char> whole(placement.buckets.size());
+  const auto write_gradient = [&](int block) {
+    if (l.zero_stage < 2) return;
+    for (size_t i = 0; i < placement.buckets.size(); ++i) {
+      const Bucket& b = placement.buckets[i];
+      if (b.block != block || whole[i] != 0 || keeps_whole_gradient(plan, b)) continue;
+      whole[i] = 1;
+      replay.gather(bytes.gradient * static_cast<double>(b.padded_numel));
+    }
   };
   // Messages alive per virtual stage and direction: sends under way, receives posted ahead.
   const auto channels = static_cast<size_t>(2 * plan.stage_map().size());
@@ -90,16 +140,30 @@ MemoryProfile replay_stage(const Plan& plan,
   const auto channel = [](const Action& a) {
     return static_cast<size_t>(2 * a.virtual_stage + static_cast<int>(a.direction));
   };
+  const auto padded = [&](const Action& a) {
+    return static_cast<double>(placement.buckets[static_cast<size_t>(a.bucket)].padded_numel);
+  };
   const auto backwards = [&](const Action& a, ListFootprint BlockFootprints::*list) {
-    for (int b = a.block_end - 1; b >= a.block_begin; --b) replay.walk(of(b).*list);
+    for (int b = a.block_end - 1; b >= a.block_begin; --b) {
+      const bool first_reader = a.kind != ActionKind::kBackwardWeight && !plan.recomputes(b);
+      if (first_reader) replay.allocate(leaves(b));
+      write_gradient(b);
+      replay.walk(of(b).*list);
+    }
   };
   for (const Action& a : program.stages[static_cast<size_t>(stage)]) {
     switch (a.kind) {
       case ActionKind::kForward:
-        for (int b = a.block_begin; b < a.block_end; ++b) replay.walk(of(b).forward);
+        for (int b = a.block_begin; b < a.block_end; ++b) {
+          replay.walk(of(b).forward);
+          replay.release(leaves(b));
+        }
         break;
       case ActionKind::kRecompute:
-        for (int b = a.block_begin; b < a.block_end; ++b) replay.walk(of(b).recompute);
+        for (int b = a.block_begin; b < a.block_end; ++b) {
+          replay.allocate(leaves(b));
+          replay.walk(of(b).recompute);
+        }
         break;
       case ActionKind::kBackward:
         backwards(a, &BlockFootprints::backward);
@@ -130,29 +194,40 @@ MemoryProfile replay_stage(const Plan& plan,
         for (const int sends : pending) replay.release(sends * f.boundary);
         pending.assign(channels, 0);
         break;
+      case ActionKind::kWaitReduce:
+        if (char& alive = whole[static_cast<size_t>(a.bucket)]; alive != 0) {
+          replay.drop(bytes.gradient * padded(a));
+          alive = 0;
+        }
+        break;
+      case ActionKind::kGather:
+        if (l.zero_stage == 3) replay.gather(bytes.weight * padded(a));
+        break;
+      case ActionKind::kRelease:
+        replay.drop(bytes.weight * padded(a));
+        break;
       case ActionKind::kSumCopies:
       case ActionKind::kSumTied:
       case ActionKind::kReduce:
-      case ActionKind::kWaitReduce:
       case ActionKind::kOptimizer:
-      case ActionKind::kGather:
       case ActionKind::kWaitGather:
         break;  // in place on resident memory
     }
   }
-  resident.at_peak[static_cast<size_t>(MemoryTerm::kActivations)] = Bytes{replay.peak()};
-  resident.peak += Bytes{replay.peak()};
-  return resident;
+  MemoryProfile profile = resident_memory(plan, placement);
+  const auto set = [&](MemoryTerm t, double n) {
+    profile.at_peak[static_cast<size_t>(t)] = Bytes{n};
+    profile.peak += Bytes{n};
+  };
+  set(MemoryTerm::kActivations, replay.peak_activations());
+  set(MemoryTerm::kGathered, replay.peak_gathered());
+  return profile;
 }
 
 MemoryProfile replay_memory(const Plan& plan, const Program& program, int rank) {
   const MeshCoord c = Mesh(plan.layout()).coord(rank);
   const ModelGraph graph = build_model_graph(plan, c.tp);
-  return replay_stage(plan,
-                      footprints(graph),
-                      program,
-                      c.pp,
-                      resident_memory(plan, PlacementTable(plan).of_rank(rank)));
+  return replay_stage(plan, footprints(graph), program, PlacementTable(plan).of_rank(rank), c.pp);
 }
 
 }  // namespace meshwright

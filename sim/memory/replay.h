@@ -43,12 +43,13 @@ struct MemoryProfile {
 /// Resident bytes of a rank: weights, gradients, optimizer state, tables.
 [[nodiscard]] MemoryProfile resident_memory(const Plan& plan, const RankPlacement& placement);
 
-/// Peak of pipeline rank `stage` on top of what is resident.
+/// Peak of a rank of pipeline rank `stage` that holds `placement`: what is resident, and what the
+/// program adds to it.
 [[nodiscard]] MemoryProfile replay_stage(const Plan& plan,
                                          const StageFootprints& footprints,
                                          const Program& program,
-                                         int stage,
-                                         MemoryProfile resident);
+                                         const RankPlacement& placement,
+                                         int stage);
 
 /// The whole of it for one rank.
 [[nodiscard]] MemoryProfile replay_memory(const Plan& plan, const Program& program, int rank);

@@ -3,89 +3,60 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "sim/core/dtype.h"
-#include "sim/core/result.h"
+#include "sim/mesh/layout_choices.h"
 
 namespace meshwright {
-
-/// Which forward operators are repeated before backward: none; the materialised attention scores
-/// and their softmax (Korthikanti et al., arXiv:2205.05198); the whole layer.
-enum class Recompute : uint8_t { kNone, kSelective, kFull };
-
-/// Pipeline schedules; their orders are in sim/schedule/pipeline.
-enum class ScheduleKind : uint8_t {
-  kGpipe,        ///< All forwards, then all backwards.
-  k1f1b,         ///< One forward, one backward (arXiv:2006.09503).
-  kInterleaved,  ///< 1F1B over several parts per rank (arXiv:2104.04473).
-  kZbH1,         ///< Split backward, memory of 1F1B (arXiv:2401.10241).
-  kZbH2,         ///< Split backward, twice the memory.
-  kZbV,          ///< Split backward, two parts per rank in a V.
-  kDualPipe,     ///< From both ends at once, two copies of the parameters (arXiv:2412.19437).
-};
-inline constexpr int kNumScheduleKinds = 7;
-
-/// How the parts of the model are dealt to pipeline ranks.
-enum class StageOrder : uint8_t {
-  kLoop,      ///< Part i on rank i mod pp.
-  kV,         ///< Two parts per rank: down the ranks and back up.
-  kMirrored,  ///< Two copies of the model: part i on rank i, its copy on rank pp - 1 - i.
-};
-
-[[nodiscard]] constexpr std::string_view to_string(Recompute r) {
-  switch (r) {
-    case Recompute::kNone:
-      return "none";
-    case Recompute::kSelective:
-      return "selective";
-    case Recompute::kFull:
-      return "full";
-  }
-  return "";
-}
-[[nodiscard]] std::optional<Recompute> parse_recompute(std::string_view word);
-
-/// "gpipe", "1f1b", "interleaved", "zb_h1", "zb_h2", "zb_v", "dualpipe".
-[[nodiscard]] std::string_view to_string(ScheduleKind s);
-[[nodiscard]] std::optional<ScheduleKind> schedule_named(std::string_view name);
-/// All names, in the order of the enumerators.
-[[nodiscard]] std::vector<std::string> schedule_names();
-
-[[nodiscard]] constexpr StageOrder stage_order(ScheduleKind s) {
-  return s == ScheduleKind::kZbV        ? StageOrder::kV
-         : s == ScheduleKind::kDualPipe ? StageOrder::kMirrored
-                                        : StageOrder::kLoop;
-}
-/// The fewest micro-batches with which a schedule fills its pipeline of `num_ranks`.
-[[nodiscard]] int64_t min_micro_batches(ScheduleKind schedule, int num_ranks);
-/// Whether some backward passes run as input gradient first and weight gradient later.
-[[nodiscard]] constexpr bool splits_backward(ScheduleKind s) { return s >= ScheduleKind::kZbH1; }
 
 /// Degrees per mesh axis and the choices that go with them.
 struct Layout {
   int dp_replicate = 1;  ///< Full copies of the optimizer state.
-  int dp_shard = 1;      ///< Ranks that share one copy (ZeRO).
+  int dp_shard = 1;      ///< Ranks that share one copy (ZeRO), together with those of cp.
   int tp = 1;
   bool sp = false;  ///< Sequence parallelism between the tensor-parallel regions; needs tp > 1.
   int cp = 1;
+  CpKind cp_kind = CpKind::kRing;
   int pp = 1;
+  /// Ranks that share a layer's experts: consecutive ones of those with different tokens.
   int ep = 1;
+  /// Each expert's width is split over tp. Otherwise experts stay whole and ep runs over the tp
+  /// ranks too.
+  bool expert_tp = true;
   int virtual_stages = 1;   ///< Model parts per pipeline rank (interleaved, zb_v).
   int64_t micro_batch = 1;  ///< Sequences per micro-batch and data-parallel rank.
-  int zero_stage = 0;       ///< 0: nothing sharded; 1: optimizer state over dp_shard.
+  /// Sharded over dp_shard x cp: 0 nothing; 1 optimizer state; 2 and gradients; 3 and parameters.
+  int zero_stage = 0;
+  /// ZeRO-3: blocks gathered ahead of the one that runs; so many, and itself, are alive at once.
+  int prefetch = 1;
+  bool reshard = true;  ///< ZeRO-3: drop a block's parameters after forward and gather them again.
   Recompute recompute = Recompute::kNone;
+  int recompute_layers = 0;     ///< The first layers of each part that recompute; 0: all.
   bool flash_attention = true;  ///< Fused attention, which never writes the scores to memory.
   ScheduleKind schedule = ScheduleKind::k1f1b;
   Precision precision = Precision::kBf16;
+  GradientFormat gradients = GradientFormat::kFp32;
+  MomentFormat moments = MomentFormat::kFp32;
+  Offload offload;
   /// Decoder layers per part of the model, in model order: pp * virtual_stages entries. Part i is
   /// on rank i mod pp, under zb_v on i or 2 pp - 1 - i, under dualpipe on i and on pp - 1 - i.
   std::vector<int> stages;
 
   [[nodiscard]] int dp() const { return dp_replicate * dp_shard; }
+  /// Ranks that hold the same dense parameters and see different tokens.
+  [[nodiscard]] int replicas() const { return dp() * cp; }
+  /// Ranks over which ZeRO shards the dense parameters' states.
+  [[nodiscard]] int shards() const { return dp_shard * cp; }
+  /// Ranks that an expert's width is split over.
+  [[nodiscard]] int expert_tp_degree() const { return expert_tp ? tp : 1; }
+  /// Ranks that hold the same experts, and those of them over which ZeRO shards their states.
+  [[nodiscard]] int expert_replicas() const { return replicas() * tp / expert_tp_degree() / ep; }
+  [[nodiscard]] int expert_shards() const {
+    const int ranks = shards() * tp / expert_tp_degree();
+    return ranks > ep ? ranks / ep : 1;
+  }
   [[nodiscard]] int num_parts() const { return pp * virtual_stages; }
   /// Copies of the parameters in one pipeline.
   [[nodiscard]] int model_copies() const {
@@ -93,6 +64,10 @@ struct Layout {
   }
   [[nodiscard]] int64_t world_size() const {
     return int64_t{pp} * dp_replicate * dp_shard * cp * tp;
+  }
+  /// Whether the layer at `index` of its part repeats its forward.
+  [[nodiscard]] bool recomputes(int index) const {
+    return recompute != Recompute::kNone && (recompute_layers == 0 || index < recompute_layers);
   }
   friend bool operator==(const Layout&, const Layout&) = default;
 };
@@ -103,21 +78,5 @@ struct Layout {
 /// Decoder layers per part, as equal as they go; the first and the last part take of the remainder
 /// last, because they also hold embedding and head.
 [[nodiscard]] std::vector<int> balanced_stages(int64_t num_layers, int num_parts);
-
-/// Axes that a person pinned; unset ones are searched over.
-struct LayoutPins {
-  std::optional<int> dp, dp_replicate, dp_shard, tp, cp, pp, ep, virtual_stages, zero_stage;
-  std::optional<int64_t> micro_batch;
-  std::optional<bool> sp, flash_attention;
-  std::optional<Recompute> recompute;
-  std::optional<ScheduleKind> schedule;
-  std::optional<std::vector<int>> stages;
-};
-
-/// Reads "tp=2,pp=2,zero=1,sp=on,schedule=gpipe,recompute=full,micro_batch=2" and "3,5" (layers per
-/// stage, which also pins pp where the first does not). Errors: unknown axis (names the nearest),
-/// zero, negative or non-numeric degree.
-[[nodiscard]] Result<LayoutPins> parse_layout_pins(const std::string& layout_flag,
-                                                   const std::string& stages_flag);
 
 }  // namespace meshwright

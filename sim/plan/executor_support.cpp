@@ -20,6 +20,41 @@ std::string_view uncovered(const ModelSpec& m) {
   return {};
 }
 
+/// What of the layout the worker does not run.
+struct Unsupported {
+  const char* field;
+  std::string value;
+  const char* rule;
+  const char* remedy;
+};
+
+std::optional<Unsupported> unsupported(const Plan& plan) {
+  const Layout& l = plan.layout();
+  if (l.cp > 1)
+    return Unsupported{
+        "cp", std::to_string(l.cp), "the worker runs no context parallelism", "use cp=1"};
+  if (l.ep > 1)
+    return Unsupported{"ep", std::to_string(l.ep), "the worker spreads no experts", "use ep=1"};
+  if (l.zero_stage > 1)
+    return Unsupported{"zero_stage",
+                       std::to_string(l.zero_stage),
+                       "the worker shards the optimizer state alone",
+                       "use zero_stage=1"};
+  if (l.recompute_layers > 0)
+    return Unsupported{"recompute_layers",
+                       std::to_string(l.recompute_layers),
+                       "the worker recomputes all layers or none",
+                       "use recompute_layers=0"};
+  if (l.gradients != GradientFormat::kFp32)
+    return Unsupported{"gradients", "bf16", "the worker keeps FP32 gradients", "use gradients=fp32"};
+  if (l.moments != MomentFormat::kFp32)
+    return Unsupported{"moments",
+                       std::string(kMomentFormatNames(l.moments)),
+                       "the worker keeps FP32 moments",
+                       "use moments=fp32"};
+  return std::nullopt;
+}
+
 }  // namespace
 
 std::optional<Error> executor_refuses(const Plan& plan) {
@@ -29,6 +64,15 @@ std::optional<Error> executor_refuses(const Plan& plan) {
                  .value = plan.cluster().name,
                  .rule = "the worker runs on CPU ranks only",
                  .remedy = "plan with --cluster " + std::to_string(plan.world_size()) + "xlocal"};
+  }
+  const std::optional<int64_t> window = plan.model().sliding_window;
+  if (window && plan.workload().seq_len > *window) {
+    return Error{.where = "/workload/seq_len",
+                 .field = "seq_len",
+                 .value = std::to_string(plan.workload().seq_len),
+                 .rule = "exceeds the model's sliding window (" + std::to_string(*window) +
+                         "), which the worker's attention does not have",
+                 .remedy = "use --seq-len " + std::to_string(*window)};
   }
   if (const std::string_view part = uncovered(plan.model()); !part.empty()) {
     return Error{
@@ -44,6 +88,13 @@ std::optional<Error> executor_refuses(const Plan& plan) {
                  .value = "off",
                  .rule = "the worker has fused attention only",
                  .remedy = "use flash_attention=on"};
+  }
+  if (const std::optional<Unsupported> u = unsupported(plan); u) {
+    return Error{.where = std::string("/layout/") + u->field,
+                 .field = u->field,
+                 .value = u->value,
+                 .rule = u->rule,
+                 .remedy = u->remedy};
   }
   return std::nullopt;
 }

@@ -3,6 +3,17 @@
 
 namespace meshwright {
 
+Plan::Plan(std::shared_ptr<const Problem> problem, Layout layout)
+    : problem_(std::move(problem)),
+      layout_(std::move(layout)),
+      stage_map_(std::make_shared<const StageMap>(layout_)),
+      recomputes_(static_cast<size_t>(problem_->model.num_layers) + 2) {
+  size_t block = 1;
+  for (const int layers : layout_.stages) {
+    for (int i = 0; i < layers; ++i) recomputes_[block++] = layout_.recomputes(i);
+  }
+}
+
 int64_t Plan::num_micro_batches() const {
   return workload().global_batch / (layout_.dp() * layout_.micro_batch);
 }

@@ -45,20 +45,20 @@ class Plan {
   /// Blocks of one virtual stage, [begin, end): 0 is the embedding, then the decoder layers, then
   /// the head. Without virtual stages a virtual stage is a pipeline rank.
   [[nodiscard]] std::pair<int, int> blocks_of_stage(int virtual_stage) const;
+  /// Whether a block repeats its forward before its backward.
+  [[nodiscard]] bool recomputes(int block) const { return recomputes_[static_cast<size_t>(block)]; }
   /// The pipeline rank that holds a block; of two copies of the model, the first.
   [[nodiscard]] int stage_of_block(int block) const;
 
  private:
   friend struct ValidationOutcome validate(std::shared_ptr<const Problem> problem,
                                            const Layout& layout);
-  Plan(std::shared_ptr<const Problem> problem, Layout layout)
-      : problem_(std::move(problem)),
-        layout_(std::move(layout)),
-        stage_map_(std::make_shared<const StageMap>(layout_)) {}
+  Plan(std::shared_ptr<const Problem> problem, Layout layout);
 
   std::shared_ptr<const Problem> problem_;
   Layout layout_;
   std::shared_ptr<const StageMap> stage_map_;
+  std::vector<bool> recomputes_;  ///< Per block.
 };
 
 /// A plan, or every rule the layout breaks: each with a JSON pointer, the rule and the nearest

@@ -40,6 +40,10 @@ Json cluster_to_json(const ClusterSpec& c) {
                {"devices_per_node", c.devices_per_node},
                {"peak_bf16_TFLOPs", d.peak_bf16.v / kFileTera},
                {"peak_fp32_TFLOPs", d.peak_fp32.v / kFileTera},
+               {"peak_fp8_TFLOPs", d.peak_fp8.v / kFileTera},
+               {"host_GBps", d.host_bandwidth.v / kFileGiga},
+               {"host_memory_bytes", d.host_memory.v},
+               {"nvme_GBps", d.nvme_bandwidth.v / kFileGiga},
                {"memory_bandwidth_GBps", d.memory_bandwidth.v / kFileGiga},
                {"memory_bytes", d.memory.v},
                {"reserved_bytes", d.reserved.v},
@@ -85,6 +89,10 @@ Result<ClusterSpec> cluster_from_json(const Json& json, const std::string& origi
   c.devices_per_node = static_cast<int>(r.integer("devices_per_node", {1, 1e6}));
   d.peak_bf16 = FlopPerSecond{r.number("peak_bf16_TFLOPs", kPositiveQuantity) * kFileTera};
   d.peak_fp32 = FlopPerSecond{r.number("peak_fp32_TFLOPs", kPositiveQuantity) * kFileTera};
+  d.peak_fp8 = FlopPerSecond{r.number_or("peak_fp8_TFLOPs", 0, kNonNegative) * kFileTera};
+  d.host_bandwidth = BytesPerSecond{r.number_or("host_GBps", 0, kNonNegative) * kFileGiga};
+  d.host_memory = Bytes{r.number_or("host_memory_bytes", 0, kNonNegative)};
+  d.nvme_bandwidth = BytesPerSecond{r.number_or("nvme_GBps", 0, kNonNegative) * kFileGiga};
   d.memory_bandwidth =
       BytesPerSecond{r.number("memory_bandwidth_GBps", kPositiveQuantity) * kFileGiga};
   d.memory = Bytes{r.number("memory_bytes", kPositiveQuantity)};
@@ -137,8 +145,7 @@ Result<Workload> workload_from_json(const Json& json, const std::string& origin)
                                                               : WorkloadKind::kPretrain;
   w.seq_len = r.integer("seq_len", {1, 1e9});
   w.global_batch = r.integer("global_batch_sequences", {1, 1e12});
-  w.precision =
-      r.choice("precision", {"fp32", "bf16"}, "") == "fp32" ? Precision::kFp32 : Precision::kBf16;
+  w.precision = r.word("precision", kPrecisionNames);
   w.optimizer = {.learning_rate = r.number("learning_rate", {0, 10}),
                  .warmup_steps = r.integer("warmup_steps", {0, 1e9}),
                  .beta1 = r.number("beta1", {0, 1}),
@@ -172,16 +179,26 @@ Json layout_to_json(const Plan& plan) {
           {"tp", l.tp},
           {"sp", l.sp},
           {"cp", l.cp},
+          {"cp_kind", kCpKindNames(l.cp_kind)},
           {"pp", l.pp},
           {"ep", l.ep},
+          {"expert_tp", l.expert_tp},
           {"virtual_stages", l.virtual_stages},
           {"micro_batch", l.micro_batch},
           {"num_micro_batches", plan.num_micro_batches()},
           {"zero_stage", l.zero_stage},
+          {"prefetch", l.prefetch},
+          {"reshard", l.reshard},
           {"recompute", to_string(l.recompute)},
+          {"recompute_layers", l.recompute_layers},
           {"flash_attention", l.flash_attention},
           {"schedule", to_string(l.schedule)},
           {"precision", to_string(l.precision)},
+          {"gradients", kGradientFormatNames(l.gradients)},
+          {"moments", kMomentFormatNames(l.moments)},
+          {"offload_optimizer", kMemoryTierNames(l.offload.optimizer)},
+          {"offload_parameters", kMemoryTierNames(l.offload.parameters)},
+          {"offload_activations", kMemoryTierNames(l.offload.activations)},
           {"stages", l.stages}};
 }
 
@@ -197,19 +214,29 @@ Result<Layout> layout_from_json(const Json& json,
   l.tp = degree("tp");
   l.sp = r.boolean_or("sp", false);
   l.cp = static_cast<int>(r.integer_or("cp", 1, kDegree));
+  l.cp_kind = r.word("cp_kind", kCpKindNames, std::optional(CpKind::kRing));
   l.pp = degree("pp");
   l.ep = static_cast<int>(r.integer_or("ep", 1, kDegree));
+  l.expert_tp = r.boolean_or("expert_tp", true);
   l.virtual_stages = static_cast<int>(r.integer_or("virtual_stages", 1, kDegree));
   l.micro_batch = r.integer("micro_batch", {1, 1e9});
   r.ignore("num_micro_batches");  // derived: global batch / (dp * micro_batch)
   l.zero_stage = static_cast<int>(r.integer("zero_stage", {0, 3}));
-  const std::string recompute = r.choice("recompute", {"none", "selective", "full"}, "none");
-  l.recompute = parse_recompute(recompute).value_or(Recompute::kNone);
+  l.prefetch = static_cast<int>(r.integer_or("prefetch", 1, {0, 64}));
+  l.reshard = r.boolean_or("reshard", true);
+  l.recompute = r.word("recompute", kRecomputeNames, std::optional(Recompute::kNone));
+  l.recompute_layers = static_cast<int>(r.integer_or("recompute_layers", 0, {0, 1e6}));
   l.flash_attention = r.boolean_or("flash_attention", true);
-  l.schedule =
-      schedule_named(r.choice("schedule", schedule_names(), "1f1b")).value_or(ScheduleKind::k1f1b);
-  l.precision =
-      r.choice("precision", {"fp32", "bf16"}, "") == "fp32" ? Precision::kFp32 : Precision::kBf16;
+  l.schedule = r.word("schedule", kScheduleNames, std::optional(ScheduleKind::k1f1b));
+  l.precision = r.word("precision", kPrecisionNames);
+  l.gradients = r.word("gradients", kGradientFormatNames, std::optional(GradientFormat::kFp32));
+  l.moments = r.word("moments", kMomentFormatNames, std::optional(MomentFormat::kFp32));
+  const auto tier = [&](const char* key) {
+    return r.word(key, kMemoryTierNames, std::optional(MemoryTier::kDevice));
+  };
+  l.offload = {.optimizer = tier("offload_optimizer"),
+               .parameters = tier("offload_parameters"),
+               .activations = tier("offload_activations")};
   l.stages = r.integers_or_empty("stages", {0, 1e6});
   MW_RETURN_IF_ERROR(r.finish());
   return l;

@@ -49,11 +49,13 @@ class Enumeration {
 
   void data_parallel(int tp, int pp) {
     const int64_t world = p_.cluster.num_devices;
-    const int64_t model_parallel = int64_t{tp} * pp;
     Layout l{.tp = tp, .pp = pp, .precision = p_.workload.precision};
     l.cp = pins_.cp.value_or(1);
+    l.cp_kind = pins_.cp_kind.value_or(CpKind::kRing);
     l.ep = pins_.ep.value_or(1);
-    if (pins_.stages) l.stages = *pins_.stages;
+    l.expert_tp = pins_.expert_tp.value_or(true);
+    apply_fixed_choices(pins_, l);
+    const int64_t model_parallel = int64_t{tp} * pp * l.cp;
     if (world % model_parallel != 0) {
       const bool hopeless =
           (pins_.tp && world % tp != 0) || (pins_.pp && world % pp != 0) || (pins_.tp && pins_.pp);
@@ -61,7 +63,7 @@ class Enumeration {
         return;  // not a factorisation of the cluster, but another value of the free axis may be
       l.dp_replicate = pins_.dp_replicate.value_or(pins_.dp.value_or(1));
       l.dp_shard = pins_.dp_shard.value_or(1);
-      l.zero_stage = pins_.zero_stage.value_or(l.dp_shard > 1 ? 1 : 0);
+      l.zero_stage = pins_.zero_stage.value_or(l.shards() > 1 ? 1 : 0);
       schedules(l);
       return;
     }
@@ -84,9 +86,9 @@ class Enumeration {
       }
       // ZeRO needs something to shard over, and ZeRO-0 shards nothing: one stage is legal for each
       // factorisation.
-      l.zero_stage = pins_.zero_stage.value_or(l.dp_shard > 1 ? 1 : 0);
+      l.zero_stage = pins_.zero_stage.value_or(l.shards() > 1 ? 1 : 0);
       const bool split_pinned = pins_.dp_replicate || pins_.dp_shard;
-      if (pins_.zero_stage && (*pins_.zero_stage > 0) != (l.dp_shard > 1) && dp > 1 &&
+      if (pins_.zero_stage && (*pins_.zero_stage > 0) != (l.shards() > 1) && dp > 1 &&
           !split_pinned)
         continue;
       schedules(l);
@@ -105,7 +107,6 @@ class Enumeration {
           for (const Recompute recompute :
                values(pins_.recompute, {Recompute::kNone, Recompute::kFull})) {
             l.recompute = recompute;
-            l.flash_attention = pins_.flash_attention.value_or(true);
             micro_batches(l);
           }
         }

@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/mesh/layout_pins.h"
 #include "sim/plan/plan.h"
 #include "sim/simulator/simulate.h"
 

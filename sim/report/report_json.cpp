@@ -15,7 +15,7 @@ std::array<Bytes, kNumMemoryTerms> memory_from_json(ObjectReader& reader) {
   std::array<Bytes, kNumMemoryTerms> memory{};
   for (int t = 0; t < kNumMemoryTerms; ++t) {
     memory[static_cast<size_t>(t)] =
-        Bytes{reader.number(std::string(key(static_cast<MemoryTerm>(t))), kNonNegative)};
+        Bytes{reader.number_or(std::string(key(static_cast<MemoryTerm>(t))), 0, kNonNegative)};
   }
   return memory;
 }

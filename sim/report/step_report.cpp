@@ -94,8 +94,12 @@ std::string_view key(Term term) {
 }
 
 std::string_view key(MemoryTerm term) {
-  static constexpr std::string_view kKeys[kNumMemoryTerms] = {
-      "weights_bytes", "gradients_bytes", "optimizer_bytes", "activations_bytes", "other_bytes"};
+  static constexpr std::string_view kKeys[kNumMemoryTerms] = {"weights_bytes",
+                                                              "gradients_bytes",
+                                                              "optimizer_bytes",
+                                                              "activations_bytes",
+                                                              "gathered_bytes",
+                                                              "other_bytes"};
   return kKeys[static_cast<size_t>(term)];
 }
 
@@ -118,7 +122,11 @@ StepReport terms_of_rank(const Timeline& timeline, const Mesh& mesh, int rank) {
         report[s.action.kind == ActionKind::kRecompute ? Term::kRecompute : Term::kCompute] +=
             Seconds{s.compute_s};
         report[Term::kExposedTp] += Seconds{s.comm_s};
-        report[Term::kHost] += duration - Seconds{s.compute_s} - Seconds{s.comm_s};
+        report[Term::kExposedCp] += Seconds{s.cp_s};
+        report[Term::kExposedEp] += Seconds{s.ep_s};
+        report[Term::kOther] += Seconds{s.offload_s};
+        report[Term::kHost] +=
+            duration - Seconds{s.compute_s + s.comm_s + s.cp_s + s.ep_s + s.offload_s};
         break;
       case ActionKind::kRecv:
         add_wait(report, s, sends.of(s.action).value_or(s.start_s), Term::kExposedPp);
@@ -137,6 +145,7 @@ StepReport terms_of_rank(const Timeline& timeline, const Mesh& mesh, int rank) {
       case ActionKind::kWaitReduce:
       case ActionKind::kGather:
       case ActionKind::kWaitGather:
+      case ActionKind::kRelease:
         report[Term::kExposedDp] += duration;
         break;
       case ActionKind::kGradNorm:

@@ -40,9 +40,10 @@ enum class MemoryTerm : uint8_t {
   kGradients,
   kOptimizer,    ///< Adam moments, and the FP32 master copy where weights are not FP32.
   kActivations,  ///< All buffers of operators that are alive at the peak.
+  kGathered,     ///< Parameters and gradients of blocks that ZeRO holds whole for a while.
   kOther,        ///< Rotary tables and the like.
 };
-inline constexpr int kNumMemoryTerms = 5;
+inline constexpr int kNumMemoryTerms = 6;
 
 /// JSON key: "weights_bytes", ...
 [[nodiscard]] std::string_view key(MemoryTerm term);

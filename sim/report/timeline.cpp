@@ -30,7 +30,8 @@ std::string to_chrome_trace(const Timeline& timeline, const Mesh& mesh) {
            {"name", to_string(s.action, stage)},
            {"ts", (s.start_s - origin) * 1e6},
            {"dur", (s.end_s - s.start_s) * 1e6},
-           {"args", {{"compute_us", s.compute_s * 1e6}, {"comm_us", s.comm_s * 1e6}}}});
+           {"args",
+            {{"compute_us", s.compute_s * 1e6}, {"comm_us", (s.comm_s + s.cp_s + s.ep_s) * 1e6}}}});
     }
   }
   return Json{{"traceEvents", std::move(events)}, {"displayTimeUnit", "ms"}}.dump();

@@ -16,8 +16,10 @@ struct Span {
   double start_s = 0;
   double end_s = 0;
   double compute_s = 0;  ///< Inside forward, recompute and backward: operators.
-  double comm_s =
-      0;  ///< Inside them: tensor-parallel collectives. The rest of the span is host time.
+  double comm_s = 0;     ///< Inside them: tensor-parallel collectives,
+  double cp_s = 0;       ///< those of context parallelism,
+  double ep_s = 0;       ///< and of expert parallelism.
+  double offload_s = 0;  ///< Transfers to other memory. The rest of the span is host time.
 };
 
 struct RankTimeline {

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/report/traffic.h"
 
+#include <array>
+
 #include "sim/graph/model_graph.h"
+#include "sim/mesh/state_bytes.h"
 #include "sim/schedule/program.h"
 
 namespace meshwright {
@@ -19,9 +22,9 @@ void count(AxisTraffic& t, double bytes) {
   t.payload += Bytes{bytes};
 }
 
-void count_list(AxisTraffic& t, const std::vector<OperatorStep>& steps) {
+void count_list(std::array<AxisTraffic*, 3> axes, const std::vector<OperatorStep>& steps) {
   for (const OperatorStep& s : steps) {
-    if (is_collective(s.op.kind)) count(t, s.op.bytes.v);
+    if (is_collective(s.op.kind)) count(*axes[static_cast<size_t>(s.op.group)], s.op.bytes.v);
   }
 }
 
@@ -59,16 +62,26 @@ std::vector<AxisTraffic> step_traffic(const Plan& plan, int rank) {
                        .payload = {}};
   };
   AxisTraffic tp = axis("tp", GroupKind::kTp);
+  AxisTraffic cp = axis("cp", GroupKind::kCp);
+  AxisTraffic ep = axis("ep", GroupKind::kEp);
   AxisTraffic dp = axis("dp", GroupKind::kDp);
+  AxisTraffic expert_dp = axis("expert_dp", GroupKind::kExpertDp);
+  expert_dp.group_size *= plan.layout().model_copies();
   dp.group_size *= plan.layout().model_copies();  // the copies are summed with the replicas
   AxisTraffic pp{.axis = "pp", .group_size = plan.layout().pp, .payload = {}};
   const int neighbour =
       mesh.rank_at_stage(rank, c.pp > 0 ? c.pp - 1 : std::min(1, plan.layout().pp - 1));
   pp.inside_node = inside_node({rank, neighbour}, node);
 
-  const auto bucket_bytes = [&](const Action& a, DType dtype) {
-    return static_cast<double>(placement.buckets[static_cast<size_t>(a.bucket)].padded_numel *
-                               size_of(dtype));
+  const StateBytes bytes = state_bytes(plan.layout());
+  const auto bucket = [&](const Action& a) -> const Bucket& {
+    return placement.buckets[static_cast<size_t>(a.bucket)];
+  };
+  const auto count_bucket = [&](AxisTraffic& t, const Action& a, double width) {
+    count(t, width * static_cast<double>(bucket(a).padded_numel));
+  };
+  const auto replicas = [&](const Action& a) -> AxisTraffic& {
+    return bucket(a).experts ? expert_dp : dp;
   };
   const Program program = build_program(plan);
   for (const Action& a : program.stages[static_cast<size_t>(c.pp)]) {
@@ -80,7 +93,7 @@ std::vector<AxisTraffic> step_traffic(const Plan& plan, int rank) {
       case ActionKind::kBackwardWeight:
         for (int b = a.block_begin; b < a.block_end; ++b) {
           const BlockGraph& g = graph.block(b);
-          count_list(tp, list_of(g, a.kind));
+          count_list({&tp, &cp, &ep}, list_of(g, a.kind));
         }
         break;
       case ActionKind::kSend:
@@ -88,30 +101,31 @@ std::vector<AxisTraffic> step_traffic(const Plan& plan, int rank) {
         count(pp, boundary);
         break;
       case ActionKind::kSumCopies:
-        for (const PartialRange& r : placement.buckets[static_cast<size_t>(a.bucket)].partial) {
-          count(tp, static_cast<double>(r.numel * size_of(DType::kFloat32)));
+        for (const PartialRange& r : bucket(a).partial) {
+          count(tp, bytes.gradient * static_cast<double>(r.numel));
         }
         break;
       case ActionKind::kSumTied:
-        count(pp, bucket_bytes(a, DType::kFloat32));
+        count_bucket(pp, a, bytes.gradient);
         break;
       case ActionKind::kReduce:
-        count(dp, bucket_bytes(a, DType::kFloat32));
+        count_bucket(replicas(a), a, bytes.gradient);
         break;
       case ActionKind::kGather:
-        count(dp, bucket_bytes(a, activation_dtype(plan.layout().precision)));
+        count_bucket(replicas(a), a, bytes.weight);
         break;
       case ActionKind::kPostRecv:
       case ActionKind::kWaitReduce:
       case ActionKind::kWaitGather:
+      case ActionKind::kRelease:
       case ActionKind::kGradNorm:
       case ActionKind::kOptimizer:
         break;
     }
   }
   std::vector<AxisTraffic> out;
-  for (const AxisTraffic& t : {tp, pp, dp}) {
-    if (t.group_size > 1) out.push_back(t);
+  for (const AxisTraffic& t : {tp, cp, ep, pp, dp, expert_dp}) {
+    if (t.group_size > 1 && t.operations > 0) out.push_back(t);
   }
   return out;
 }

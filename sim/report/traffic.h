@@ -11,7 +11,7 @@
 namespace meshwright {
 
 struct AxisTraffic {
-  std::string axis;  ///< "tp", "pp" or "dp".
+  std::string axis;  ///< "tp", "cp", "ep", "pp", "dp", "expert_dp".
   int group_size = 1;
   bool inside_node = true;
   int64_t operations = 0;

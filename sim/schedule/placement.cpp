@@ -3,147 +3,10 @@
 
 #include <algorithm>
 
+#include "sim/schedule/param_roles.h"
+
 namespace meshwright {
 namespace {
-
-ParamSlot slot_of(ParamRole role) {
-  switch (role) {
-    case ParamRole::kEmbedding:
-      return ParamSlot::kTable;
-    case ParamRole::kPosition:
-      return ParamSlot::kPosition;
-    case ParamRole::kAttnNorm:
-      return ParamSlot::kAttnNorm;
-    case ParamRole::kAttnNormBias:
-      return ParamSlot::kAttnNormBias;
-    case ParamRole::kQuery:
-    case ParamRole::kKey:
-    case ParamRole::kValue:
-      return ParamSlot::kQkv;
-    case ParamRole::kQueryBias:
-    case ParamRole::kKeyBias:
-    case ParamRole::kValueBias:
-      return ParamSlot::kQkvBias;
-    case ParamRole::kQueryNorm:
-      return ParamSlot::kQueryNorm;
-    case ParamRole::kKeyNorm:
-      return ParamSlot::kKeyNorm;
-    case ParamRole::kQueryDown:
-    case ParamRole::kKvDown:
-      return ParamSlot::kLatentDown;
-    case ParamRole::kQueryDownNorm:
-      return ParamSlot::kQueryDownNorm;
-    case ParamRole::kQueryUp:
-      return ParamSlot::kQueryUp;
-    case ParamRole::kKvDownNorm:
-      return ParamSlot::kKvDownNorm;
-    case ParamRole::kKvUp:
-      return ParamSlot::kKvUp;
-    case ParamRole::kAttnOut:
-      return ParamSlot::kAttnOut;
-    case ParamRole::kAttnOutBias:
-      return ParamSlot::kAttnOutBias;
-    case ParamRole::kPostAttnNorm:
-      return ParamSlot::kPostAttnNorm;
-    case ParamRole::kFfnNorm:
-      return ParamSlot::kFfnNorm;
-    case ParamRole::kFfnNormBias:
-      return ParamSlot::kFfnNormBias;
-    case ParamRole::kGate:
-    case ParamRole::kUp:
-      return ParamSlot::kGateUp;
-    case ParamRole::kUpBias:
-      return ParamSlot::kUpBias;
-    case ParamRole::kDown:
-      return ParamSlot::kDown;
-    case ParamRole::kDownBias:
-      return ParamSlot::kDownBias;
-    case ParamRole::kPostFfnNorm:
-      return ParamSlot::kPostFfnNorm;
-    case ParamRole::kRouter:
-      return ParamSlot::kRouter;
-    case ParamRole::kRouterBias:
-      return ParamSlot::kRouterBias;
-    case ParamRole::kExpertGate:
-    case ParamRole::kExpertUp:
-      return ParamSlot::kExpertGateUp;
-    case ParamRole::kExpertDown:
-      return ParamSlot::kExpertDown;
-    case ParamRole::kSharedGate:
-    case ParamRole::kSharedUp:
-      return ParamSlot::kSharedGateUp;
-    case ParamRole::kSharedDown:
-      return ParamSlot::kSharedDown;
-    case ParamRole::kSharedExpertGate:
-      return ParamSlot::kSharedExpertGate;
-    case ParamRole::kFinalNorm:
-      return ParamSlot::kFinalNorm;
-    case ParamRole::kFinalNormBias:
-      return ParamSlot::kFinalNormBias;
-    case ParamRole::kLmHead:
-      return ParamSlot::kLmHead;
-    case ParamRole::kMtpNorm:
-    case ParamRole::kMtpProjection:
-      break;  // not listed by logical_tensors()
-  }
-  return ParamSlot::kNone;
-}
-
-/// How a role lies over tensor-parallel ranks.
-enum class TpSplit { kReplicated, kRows, kColumns };
-
-TpSplit tp_split(ParamRole role) {
-  switch (role) {
-    case ParamRole::kEmbedding:
-    case ParamRole::kLmHead:
-    case ParamRole::kQuery:
-    case ParamRole::kKey:
-    case ParamRole::kValue:
-    case ParamRole::kQueryBias:
-    case ParamRole::kKeyBias:
-    case ParamRole::kValueBias:
-    case ParamRole::kQueryUp:
-    case ParamRole::kKvUp:
-    case ParamRole::kGate:
-    case ParamRole::kUp:
-    case ParamRole::kUpBias:
-    case ParamRole::kExpertGate:
-    case ParamRole::kExpertUp:
-    case ParamRole::kSharedGate:
-    case ParamRole::kSharedUp:
-      return TpSplit::kRows;
-    case ParamRole::kAttnOut:
-    case ParamRole::kDown:
-    case ParamRole::kExpertDown:
-    case ParamRole::kSharedDown:
-      return TpSplit::kColumns;
-    default:
-      return TpSplit::kReplicated;
-  }
-}
-
-/// Replicated tensors whose copies see different heads or expert shards on each tp rank, so that
-/// their gradients are partial sums with or without sequence parallelism.
-bool partial_without_sp(ParamRole role) {
-  switch (role) {
-    case ParamRole::kQueryNorm:
-    case ParamRole::kKeyNorm:
-    case ParamRole::kQueryDown:
-    case ParamRole::kQueryDownNorm:
-    case ParamRole::kKvDown:
-    case ParamRole::kKvDownNorm:
-    case ParamRole::kRouter:
-    case ParamRole::kSharedExpertGate:
-      return true;
-    default:
-      return false;
-  }
-}
-
-bool is_kv(ParamRole role) {
-  return role == ParamRole::kKey || role == ParamRole::kValue || role == ParamRole::kKeyBias ||
-         role == ParamRole::kValueBias;
-}
 
 /// Pipeline ranks that hold `block`, one per copy of the model.
 std::vector<int> holders(const StageMap& map, int block) {
@@ -152,6 +15,22 @@ std::vector<int> holders(const StageMap& map, int block) {
     if (block >= map[i].block_begin && block < map[i].block_end) ranks.push_back(map[i].rank);
   }
   return ranks;
+}
+
+/// The bucket that a tensor of `block` belongs to, made where there is none yet.
+Bucket& bucket_of(RankPlacement& placement, int block, bool tied, bool experts) {
+  if (!tied) {
+    for (Bucket& b : placement.buckets) {
+      if (b.block == block && b.experts == experts && !b.tied) return b;
+    }
+  }
+  placement.buckets.push_back(Bucket{.block = block,
+                                     .experts = experts,
+                                     .tied = tied,
+                                     .params = {},
+                                     .segments = {},
+                                     .partial = {}});
+  return placement.buckets.back();
 }
 
 }  // namespace
@@ -189,6 +68,8 @@ PlacementTable::PlacementTable(const Plan& plan) : plan_(plan), mesh_(plan.layou
     if (split == TpSplit::kReplicated) {
       p.tp_copies = l.tp;
       p.copies_are_partial = l.tp > 1 && (l.sp || partial_without_sp(role));
+    } else if (is_expert(role) && !l.expert_tp) {
+      p.tp_copies = 1;  // whole experts, each on one rank
     } else {
       const int last = static_cast<int>(t.shape.size()) - 1;
       p.tp_dim = split == TpSplit::kColumns ? last : last == 2 ? 1 : 0;
@@ -221,11 +102,8 @@ RankPlacement PlacementTable::of_rank(int rank) const {
     const bool copy_of_tied = p.head_stage == c.pp;
     const int block = copy_of_tied ? num_blocks(plan_.model()) - 1 : p.logical.block;
     const bool tied = p.head_stage >= 0;
-    if (out.buckets.empty() || out.buckets.back().block != block || tied) {
-      out.buckets.push_back(
-          Bucket{.block = block, .tied = tied, .params = {}, .segments = {}, .partial = {}});
-    }
-    Bucket& bucket = out.buckets.back();
+    const bool experts = is_expert(p.logical.role) && l.ep > 1;
+    Bucket& bucket = bucket_of(out, block, tied, experts);
 
     const std::vector<int64_t>& shape = p.logical.shape;
     const bool stacked = shape.size() == 3;  // experts
@@ -233,6 +111,11 @@ RankPlacement PlacementTable::of_rank(int rank) const {
                 .rows = shape[stacked ? 1 : 0],
                 .cols = shape.size() > 1 ? shape.back() : 1,
                 .matrices = stacked ? shape[0] : 1};
+    if (experts) {
+      const ShardRange own = shard_range(shape[0], l.ep, mesh_.index_in(GroupKind::kEp, rank));
+      seg.matrix_begin = own.begin;
+      seg.matrices = own.size();
+    }
     if (p.tp_dim) {
       const ShardRange r = shard_range(
           shape[static_cast<size_t>(*p.tp_dim)], l.tp / p.tp_copies, c.tp / p.tp_copies);
@@ -262,7 +145,7 @@ RankPlacement PlacementTable::of_rank(int rank) const {
     return a.block < b.block;
   });
   for (Bucket& b : out.buckets) {
-    const int64_t parts = l.dp();
+    const int64_t parts = b.experts ? l.expert_replicas() : l.replicas();
     b.padded_numel = (b.numel + parts - 1) / parts * parts;
   }
   return out;
@@ -270,13 +153,25 @@ RankPlacement PlacementTable::of_rank(int rank) const {
 
 ShardRange PlacementTable::owned_range(const Bucket& bucket, int rank) const {
   const Layout& l = plan_.layout();
-  if (optimizer_sharded())
-    return shard_range(bucket.padded_numel, l.dp_shard, mesh_.coord(rank).dp_shard);
-  return shard_range(bucket.padded_numel, l.dp(), mesh_.dp_index(rank));
+  if (!optimizer_sharded()) {
+    return bucket.experts
+               ? shard_range(bucket.padded_numel,
+                             l.expert_replicas(),
+                             mesh_.index_in(GroupKind::kExpertDp, rank))
+               : shard_range(
+                     bucket.padded_numel, l.replicas(), mesh_.index_in(GroupKind::kDp, rank));
+  }
+  return bucket.experts
+             ? shard_range(bucket.padded_numel,
+                           l.expert_shards(),
+                           mesh_.index_in(GroupKind::kExpertShard, rank))
+             : shard_range(
+                   bucket.padded_numel, l.shards(), mesh_.index_in(GroupKind::kDpShard, rank));
 }
 
-bool PlacementTable::counts_owned_range(int rank) const {
-  return !optimizer_sharded() || mesh_.coord(rank).dp_replicate == 0;
+bool PlacementTable::counts_owned_range(const Bucket& bucket, int rank) const {
+  const GroupKind copies = bucket.experts ? GroupKind::kExpertReplicate : GroupKind::kDpReplicate;
+  return !optimizer_sharded() || mesh_.index_in(copies, rank) == 0;
 }
 
 std::vector<RankPlacement> stage_placements(const Plan& plan) {

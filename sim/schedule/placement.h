@@ -2,7 +2,8 @@
 //
 // The one source for parameter and optimizer memory, gradient synchronisation, gradient norm and
 // clip, and gradient comparison between layouts. A rank keeps its parameters in flat buckets, one
-// per block (and one for the copy of a tied embedding on the last stage), so that a bucket's
+// per block (one more for experts that are spread over ep, and one for the copy of a tied embedding
+// on the last stage), so that a bucket's
 // gradients are reduced by one collective without a copy.
 #pragma once
 
@@ -39,7 +40,8 @@ struct Segment {
   int tensor = 0;  ///< Index into PlacementTable::tensors().
   int64_t rows = 0;
   int64_t cols = 0;
-  int64_t row_begin = 0;  ///< Position in the logical tensor (a vector is a single column).
+  int64_t matrix_begin = 0;  ///< First expert of this rank.
+  int64_t row_begin = 0;     ///< Position in the logical tensor (a vector is a single column).
   int64_t col_begin = 0;
   int64_t offset = 0;
   bool counted =
@@ -67,13 +69,17 @@ struct PartialRange {
 
 struct Bucket {
   int block = 0;
+  /// The experts of a block that are spread over ep: its gradients are reduced, and its states
+  /// sharded, over the experts' own groups.
+  bool experts = false;
   bool tied = false;  ///< Summed between embedding's and head's rank before any sharding.
   std::vector<PackedParam> params;
   std::vector<Segment> segments;
   std::vector<PartialRange> partial;
   int64_t numel = 0;
-  int64_t padded_numel =
-      0;  ///< A multiple of the data-parallel degree that shards it; the padding stays zero.
+  /// A multiple of the ranks that see different tokens, so that it divides over them; the padding
+  /// stays zero.
+  int64_t padded_numel = 0;
 };
 
 /// What one rank holds.
@@ -95,10 +101,10 @@ class PlacementTable {
   /// Elements of a bucket whose optimizer state (ZeRO-1), or whose part in the gradient norm, is
   /// this rank's.
   [[nodiscard]] ShardRange owned_range(const Bucket& bucket, int rank) const;
-  /// Ranks along dp_shard hold different parts (ZeRO >= 1).
+  /// Ranks that share an optimizer state hold different parts of it (ZeRO >= 1).
   [[nodiscard]] bool optimizer_sharded() const { return plan_.layout().zero_stage >= 1; }
-  /// Among ranks with the same owned_range, one counts it: the first along dp_replicate.
-  [[nodiscard]] bool counts_owned_range(int rank) const;
+  /// Among ranks with the same owned_range of a bucket, one counts it: the first.
+  [[nodiscard]] bool counts_owned_range(const Bucket& bucket, int rank) const;
 
  private:
   Plan plan_;

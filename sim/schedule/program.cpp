@@ -4,8 +4,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "sim/schedule/pipeline/pipeline_order.h"
+#include "sim/schedule/zero_actions.h"
 
 namespace meshwright {
 namespace {
@@ -30,6 +32,7 @@ class RankProgram {
                              .virtual_stages = l.virtual_stages,
                              .num_micro_batches = num_micro_batches},
                             rank);
+    zero_.emplace(plan, placement, slots_, actions_);
     last_gradients_.resize(static_cast<size_t>(map_.size()), -1);
     for (size_t i = 0; i < slots_.size(); ++i) {
       const SlotWork w = slots_[i].work;
@@ -58,7 +61,7 @@ class RankProgram {
     return begin + (slots_[begin].joins_next ? 2 : 1);
   }
   [[nodiscard]] bool reduces() const {
-    return plan_.layout().dp() * plan_.layout().model_copies() > 1;
+    return plan_.layout().replicas() * plan_.layout().model_copies() > 1;
   }
 
   Action& add(ActionKind kind) { return actions_.emplace_back(Action{.kind = kind}); }
@@ -112,27 +115,52 @@ class RankProgram {
     // The last gradients of the step: their buckets can leave.
     const bool reduce_now =
         last_gradients_[static_cast<size_t>(slot.virtual_stage)] == static_cast<int>(index);
-    const bool recompute = plan_.layout().recompute != Recompute::kNone;
     switch (slot.work) {
       case SlotWork::kForward:
-        return add_blocks(ActionKind::kForward, slot, v.block_begin, v.block_end);
+        return forward(slot, v);
       case SlotWork::kBackward:
-        return backward(ActionKind::kBackward, slot, recompute, reduce_now);
+        return backward(ActionKind::kBackward, slot, true, reduce_now);
       case SlotWork::kBackwardInput:
-        return backward(ActionKind::kBackwardInput, slot, recompute, false);
+        return backward(ActionKind::kBackwardInput, slot, true, false);
       case SlotWork::kBackwardWeight:
         return backward(ActionKind::kBackwardWeight, slot, false, reduce_now);
     }
   }
 
-  void backward(ActionKind kind, const PipelineSlot& slot, bool recompute, bool reduce_now) {
+  void forward(const PipelineSlot& slot, const VirtualStage& v) {
+    if (!zero_->shards_parameters())
+      return add_blocks(ActionKind::kForward, slot, v.block_begin, v.block_end);
+    for (int b = v.block_begin; b < v.block_end; ++b) {
+      zero_->before_block();
+      add_blocks(ActionKind::kForward, slot, b, b + 1);
+      zero_->after_block();
+    }
+  }
+
+  void backward(ActionKind kind, const PipelineSlot& slot, bool recomputes, bool reduce_now) {
     const VirtualStage& v = map_[slot.virtual_stage];
-    if (!recompute && !reduce_now) return add_blocks(kind, slot, v.block_begin, v.block_end);
+    const bool again = recomputes && plan_.layout().recompute != Recompute::kNone;
+    if (!again && !reduce_now && !zero_->shards_gradients())
+      return add_blocks(kind, slot, v.block_begin, v.block_end);
     for (int b = v.block_end - 1; b >= v.block_begin; --b) {
-      const bool decoder = b > 0 && b + 1 < num_blocks(plan_.model());
-      if (recompute && decoder) add_blocks(ActionKind::kRecompute, slot, b, b + 1);
+      zero_->before_block();
+      if (again && plan_.recomputes(b)) add_blocks(ActionKind::kRecompute, slot, b, b + 1);
+      for_each_sharded(b, [&](size_t bucket) { zero_->before_gradient(bucket); });
       add_blocks(kind, slot, b, b + 1);
-      if (reduce_now) reduce_block(b);
+      zero_->after_block();
+      for_each_sharded(b, [&](size_t bucket) { reduce_bucket(bucket); });
+      if (reduce_now && !zero_->shards_gradients()) reduce_block(b);
+    }
+  }
+
+  /// Buckets of a block whose gradient every backward reduces: all but shared tables, which are
+  /// whole only when embedding and head are done.
+  template <class Visit>
+  void for_each_sharded(int block, Visit&& visit) {
+    if (!zero_->shards_gradients()) return;
+    for (size_t i = 0; i < placement_.buckets.size(); ++i) {
+      const Bucket& b = placement_.buckets[i];
+      if (b.block == block && !b.tied && !shared_table(b)) visit(i);
     }
   }
 
@@ -154,11 +182,15 @@ class RankProgram {
 
   void reduce_bucket(size_t i) {
     if (!placement_.buckets[i].partial.empty()) add_bucket(ActionKind::kSumCopies, i);
-    if (reduces()) add_bucket(ActionKind::kReduce, i);
+    if (!reduces()) return;
+    const bool sharded = zero_->shards_gradients() && !at_end_;
+    sharded ? zero_->reduce(i) : add_bucket(ActionKind::kReduce, i);
   }
 
   void finish_gradients() {
     const Layout& l = plan_.layout();
+    zero_->finish();
+    at_end_ = true;
     // Ties are summed before sharding, and after all other buckets have left: the other stage may
     // be late.
     for (size_t i = 0; i < placement_.buckets.size(); ++i) {
@@ -167,14 +199,19 @@ class RankProgram {
       if (b.tied || shared_table(b)) reduce_bucket(i);
     }
     if (reduces()) {
-      for (size_t i = placement_.buckets.size(); i-- > 0;) add_bucket(ActionKind::kWaitReduce, i);
+      for (size_t i = placement_.buckets.size(); i-- > 0;) {
+        const Bucket& b = placement_.buckets[i];
+        if (!zero_->shards_gradients() || b.tied || shared_table(b))
+          add_bucket(ActionKind::kWaitReduce, i);
+      }
     }
     add(ActionKind::kGradNorm);
+    const bool spreads = l.zero_stage == 1 || l.zero_stage == 2;
     for (size_t i = 0; i < placement_.buckets.size(); ++i) {
       add_bucket(ActionKind::kOptimizer, i);
-      if (l.zero_stage >= 1) add_bucket(ActionKind::kGather, i);
+      if (spreads) add_bucket(ActionKind::kGather, i);
     }
-    if (l.zero_stage >= 1) {
+    if (spreads) {
       for (size_t i = 0; i < placement_.buckets.size(); ++i) add_bucket(ActionKind::kWaitGather, i);
     }
   }
@@ -187,6 +224,8 @@ class RankProgram {
   size_t next_posted_[2] = {0, 0};   ///< Per direction: all receives before this slot are posted.
   std::vector<int> last_gradients_;  ///< Per virtual stage: the slot that completes its gradients.
   std::vector<Action> actions_;
+  std::optional<ZeroActions> zero_;
+  bool at_end_ = false;  ///< Of the step: no further backward.
 };
 
 int pending_sends(const Layout& l, int num_micro_batches) {
@@ -216,7 +255,8 @@ std::string_view to_string(ActionKind kind) {
                                                 "grad_norm",
                                                 "optimizer",
                                                 "gather",
-                                                "wait_gather"};
+                                                "wait_gather",
+                                                "release"};
   return kNames[static_cast<int>(kind)];
 }
 

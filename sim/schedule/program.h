@@ -36,8 +36,10 @@ enum class ActionKind : uint8_t {
   kWaitReduce,  ///< Ends it.
   kGradNorm,    ///< Global gradient norm, loss and token count over all ranks; ends pending sends.
   kOptimizer,   ///< Clip and AdamW on the rank's own part of one bucket.
-  kGather,      ///< ZeRO: starts spreading updated parameters of a bucket.
+  kGather,      ///< ZeRO: starts spreading the parameters of a bucket: once updated (stages 1 and
+                ///< 2), or before they are read (stage 3).
   kWaitGather,
+  kRelease,  ///< ZeRO-3: drops the gathered parameters of a bucket.
 };
 
 [[nodiscard]] std::string_view to_string(ActionKind kind);

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "sim/schedule/exchange_check.h"
+
 namespace meshwright {
 namespace {
 
@@ -56,7 +58,6 @@ class ProgramCheck {
   [[nodiscard]] size_t message(int sender, Direction d, int mb) const {
     return channel(sender, d) * static_cast<size_t>(m_) + static_cast<size_t>(mb);
   }
-  [[nodiscard]] bool decoder(int block) const { return block > 0 && block + 1 < blocks_; }
 
   /// The list of one rank: does each action come after what it reads on this rank?
   std::optional<Error> check_order(int rank) {
@@ -106,8 +107,7 @@ class ProgramCheck {
       const int b = forward ? a.block_begin + i : a.block_end - 1 - i;
       Passes& p = passes(a.virtual_stage, b, a.micro_batch);
       const Direction d = forward ? Direction::kForward : Direction::kBackward;
-      const bool recomputed =
-          plan_.layout().recompute == Recompute::kNone || !decoder(b) || p.recompute == 1;
+      const bool recomputed = !plan_.recomputes(b) || p.recompute == 1;
       switch (a.kind) {
         case ActionKind::kForward:
           if (!available(a.virtual_stage, d, b, a.micro_batch)) return false;
@@ -290,7 +290,8 @@ class ProgramCheck {
 }  // namespace
 
 std::optional<Error> check_program(const Plan& plan, const Program& program) {
-  return ProgramCheck(plan, program).run();
+  if (auto e = ProgramCheck(plan, program).run()) return e;
+  return check_exchanges(plan, stage_placements(plan), program);
 }
 
 }  // namespace meshwright

@@ -35,7 +35,7 @@ ProgramPlayer::ProgramPlayer(const Plan& plan,
     const size_t buckets = costs.placement(static_cast<int>(s)).buckets.size();
     stage.timeline.rank = mesh.rank({.pp = static_cast<int>(s)});
     stage.timeline.spans.reserve(program.stages[s].size());
-    stage.comm_done.resize(buckets);
+    stage.comm_done.resize(2 * buckets);
     stage.comm_queue.reserve(2 * buckets);
   }
 }
@@ -107,20 +107,21 @@ bool ProgramPlayer::begin(int rank, const Action& a) {
     }
     case ActionKind::kReduce:
     case ActionKind::kGather:
-      stage.comm_done[static_cast<size_t>(a.bucket)] = 0;
+      stage.comm_done[comm_index(a.bucket, a.kind == ActionKind::kGather)] = 0;
       stage.comm_queue.push_back({a.bucket, a.kind == ActionKind::kGather});
       ++stage.next;
       if (stage.comm_queue.size() == stage.comm_front + 1) start_comm(rank);
       return true;
     case ActionKind::kWaitReduce:
     case ActionKind::kWaitGather:
-      if (stage.comm_done[static_cast<size_t>(a.bucket)] != 0) {
-        ++stage.next;
-        return true;
-      }
       stage.wait = Wait::kBucket;
-      stage.waited_bucket = a.bucket;
-      return false;
+      stage.waited_comm = comm_index(a.bucket, a.kind == ActionKind::kWaitGather);
+      if (stage.comm_done[stage.waited_comm] == 0) return false;
+      end_wait_for_bucket(rank);
+      return stage.wait == Wait::kNothing;
+    case ActionKind::kRelease:
+      ++stage.next;
+      return true;
     case ActionKind::kSumTied:
     case ActionKind::kGradNorm:
       stage.wait = Wait::kPartners;
@@ -181,7 +182,10 @@ void ProgramPlayer::finish_span(int rank) {
   if (walks_blocks(span.action.kind)) {
     const double stretch = (span.end_s - span.start_s) / std::max(stage.work.total().v, 1e-300);
     span.compute_s = stage.work.compute.v * stretch;
-    span.comm_s = stage.work.comm.v * stretch;
+    span.comm_s = stage.work.tp.v * stretch;
+    span.cp_s = stage.work.cp.v * stretch;
+    span.ep_s = stage.work.ep.v * stretch;
+    span.offload_s = stage.work.offload.v * stretch;
   }
   stage.wait = Wait::kNothing;
   ++stage.next;
@@ -189,12 +193,25 @@ void ProgramPlayer::finish_span(int rank) {
 
 void ProgramPlayer::finish_bucket(int rank) {
   Stage& stage = stages_[static_cast<size_t>(rank)];
-  const int bucket = stage.comm_queue[stage.comm_front++].bucket;
-  stage.comm_done[static_cast<size_t>(bucket)] = 1;
+  const BucketWork done = stage.comm_queue[stage.comm_front++];
+  const size_t index = comm_index(done.bucket, done.gather);
+  stage.comm_done[index] = 1;
   if (stage.comm_front < stage.comm_queue.size()) start_comm(rank);
-  if (stage.wait == Wait::kBucket && stage.waited_bucket == bucket) {
+  if (stage.wait == Wait::kBucket && stage.waited_comm == index) {
+    end_wait_for_bucket(rank);
+    if (stage.wait == Wait::kNothing) advance(rank);
+  }
+}
+
+void ProgramPlayer::end_wait_for_bucket(int rank) {
+  Stage& stage = stages_[static_cast<size_t>(rank)];
+  const Action& a = program_.stages[static_cast<size_t>(rank)][stage.next];
+  const double rest = costs_.duration(a, rank).v;
+  if (rest > 0) {
+    stage.wait = Wait::kWork;
+    loop_.start(event_id(Stream::kCompute, rank), rest, ranks_per_stage_);
+  } else {
     finish_span(rank);
-    advance(rank);
   }
 }
 

@@ -40,11 +40,11 @@ class ProgramPlayer {
     size_t next = 0;
     Wait wait = Wait::kNothing;
     int waited_transfer = -1;
-    int waited_bucket = -1;
+    size_t waited_comm = 0;              ///< Index into comm_done.
     ListCost work;                       ///< Of the running action, where it walks blocks.
     std::vector<BucketWork> comm_queue;  ///< Of the step; [comm_front] is running.
     size_t comm_front = 0;
-    std::vector<char> comm_done;  ///< Per bucket, of the current phase (reduce, then gather).
+    std::vector<char> comm_done;  ///< Of the latest start: [2 bucket + gather].
     RankTimeline timeline;
   };
 
@@ -53,11 +53,16 @@ class ProgramPlayer {
   bool begin_send(int rank, const Action& action, Span& span);
   void finish_span(int rank);
   void finish_bucket(int rank);
+  /// The part of a bucket's exchange that nothing hides, after the rest is done.
+  void end_wait_for_bucket(int rank);
   void finish_transfer(int transfer);
   void resume_after_transfer(int rank, int transfer);
   void start_comm(int rank);
   void post(int transfer);
   void join(int rank, const Action& action);
+  [[nodiscard]] static size_t comm_index(int bucket, bool gather) {
+    return 2 * static_cast<size_t>(bucket) + (gather ? 1 : 0);
+  }
   [[nodiscard]] int transfer_index(int sender, Direction d, int micro_batch) const {
     return (2 * sender + static_cast<int>(d)) * num_micro_batches_ + micro_batch;
   }

@@ -20,8 +20,7 @@ MemoryProfile stage_memory(const Plan& plan,
                            const Program& program,
                            const StageCosts& costs,
                            int stage) {
-  return replay_stage(
-      plan, costs.footprints(), program, stage, resident_memory(plan, costs.placement(stage)));
+  return replay_stage(plan, costs.footprints(), program, costs.placement(stage), stage);
 }
 
 /// Memory of the stage that needs most.
@@ -86,6 +85,15 @@ struct RankWork {
   double input = 0;     ///< Its half that the rank before waits for,
   double weight = 0;    ///< and the other one.
   [[nodiscard]] double total() const { return forward + backward; }
+  /// Communication that runs behind it bounds it from below.
+  void stretch(double communication) {
+    if (communication <= total()) return;
+    const double factor = communication / total();
+    forward *= factor;
+    backward *= factor;
+    input *= factor;
+    weight *= factor;
+  }
 };
 
 RankWork rank_work(const Plan& plan, const StageCosts& costs, int rank) {
@@ -219,17 +227,39 @@ Seconds estimate_time(const Plan& plan, const CostModel& cost, const StageCosts&
   double tail = 0;  // reduction that the last backward does not cover, and the optimizer
   for (int s = 0; s < l.pp; ++s) {
     work.push_back(rank_work(plan, costs, s));
-    sum += work.back().total();
     double reduce = 0;
+    double gather = 0;
+    double last_gather = 0;
+    double optimizer = 0;
+    double first_optimizer = 0;
     double rest = costs.step_start(s).v;
     for (const Action& a : once.stages[static_cast<size_t>(s)]) {
       if (a.kind == ActionKind::kReduce) reduce += costs.reduce(s, a.bucket).v;
-      if (a.kind == ActionKind::kGather) rest += costs.gather(s, a.bucket).v;
+      if (a.kind == ActionKind::kGather) gather += last_gather = costs.gather(s, a.bucket).v;
+      if (a.kind == ActionKind::kOptimizer) {
+        const double t = costs.duration(a, s).v;
+        if (optimizer == 0) first_optimizer = t;
+        optimizer += t;
+      }
       const bool at_end = a.kind == ActionKind::kSumCopies || a.kind == ActionKind::kSumTied ||
-                          a.kind == ActionKind::kGradNorm || a.kind == ActionKind::kOptimizer;
+                          a.kind == ActionKind::kGradNorm || a.kind == ActionKind::kWaitReduce ||
+                          a.kind == ActionKind::kWaitGather;
       if (at_end) rest += costs.duration(a, s).v;
     }
-    tail = std::max(tail, std::max(0.0, reduce - work.back().backward) + rest);
+    // Updated buckets spread while the next ones are updated.
+    const bool spreads = l.zero_stage == 1 || l.zero_stage == 2;
+    rest += spreads ? std::max(first_optimizer + gather, optimizer + last_gather) : optimizer;
+    if (l.zero_stage == 3) {
+      // Gathers and reductions of a micro-batch run behind its computation.
+      work.back().stretch(l.reshard ? gather + reduce : reduce);
+      if (!l.reshard) rest += std::max(0.0, gather - work.back().forward);
+    } else if (l.zero_stage == 2) {
+      work.back().stretch(reduce);
+    } else {
+      rest += std::max(0.0, reduce - work.back().backward);
+    }
+    sum += work.back().total();
+    tail = std::max(tail, rest);
   }
   const auto slowest = static_cast<size_t>(
       std::max_element(work.begin(),
@@ -291,7 +321,7 @@ Bytes memory_floor(const Plan& plan, const CostModel& cost, StageCostCache& cach
       const auto [begin, end] = plan.blocks_of_stage(stage);
       double saved = 0;
       for (int b = begin; b < end; ++b) {
-        saved += f.blocks[static_cast<int>(block_kind(plan.model(), b))].forward.delta;
+        saved += f.blocks[static_cast<int>(block_kind(plan, b))].forward.delta;
       }
       kept = std::max(kept, saved - f.boundary);
     }

@@ -2,51 +2,16 @@
 // share.
 #pragma once
 
-#include <map>
+#include <array>
 #include <memory>
-#include <tuple>
+#include <optional>
 #include <vector>
 
-#include "sim/cost/cost_model.h"
-#include "sim/memory/replay.h"
-#include "sim/plan/plan.h"
-#include "sim/schedule/placement.h"
-#include "sim/schedule/program.h"
+#include "sim/mesh/state_bytes.h"
+#include "sim/simulator/shard_costs.h"
+#include "sim/step/replica_exchange.h"
 
 namespace meshwright {
-
-/// Costs of the lists of each kind of block; the same on all stages. The two halves of a split
-/// backward add up to it.
-struct BlockCosts {
-  ListCost forward, recompute, backward, backward_input, backward_weight;
-  [[nodiscard]] const ListCost& of(ActionKind kind) const;
-};
-
-/// What depends on the shard and the micro-batch alone, not on the rest of the layout.
-struct ShardCosts {
-  ModelGraph graph;
-  StageFootprints footprints;
-  BlockCosts blocks[kNumBlockKinds];
-};
-
-/// One placement per pipeline rank: that of its first rank of the job.
-using StagePlacements = std::vector<RankPlacement>;
-
-/// Shares ShardCosts and StagePlacements between the layouts of one search. One problem and one
-/// CostModel per cache. Not thread-safe.
-class StageCostCache {
- public:
-  [[nodiscard]] std::shared_ptr<const ShardCosts> shard(const Plan& plan, const CostModel& cost);
-  [[nodiscard]] std::shared_ptr<const StagePlacements> placements(const Plan& plan);
-
- private:
-  std::map<std::tuple<int, bool, int, int64_t, Recompute, bool, Precision>,
-           std::shared_ptr<const ShardCosts>>
-      shards_;
-  std::map<std::tuple<int, bool, int, int, int, int, StageOrder, std::vector<int>>,
-           std::shared_ptr<const StagePlacements>>
-      placements_;
-};
 
 class StageCosts {
  public:
@@ -61,6 +26,8 @@ class StageCosts {
   [[nodiscard]] Seconds transfer() const {
     return transfer_;
   }  ///< One activation between neighbouring stages.
+  /// Of a bucket's reduction, and of its gathering, what can run behind computation; the rest is
+  /// the duration of the action that waits for it.
   [[nodiscard]] Seconds reduce(int stage, int bucket) const;
   [[nodiscard]] Seconds gather(int stage, int bucket) const;
   [[nodiscard]] const BlockCosts& of(BlockKind kind) const {
@@ -73,11 +40,27 @@ class StageCosts {
   [[nodiscard]] const StageFootprints& footprints() const { return shard_->footprints; }
 
  private:
+  /// The groups that hold the same parameters.
+  struct Replicas {
+    GroupShape all, shard, replicate;
+  };
+
+  [[nodiscard]] const Bucket& bucket(int stage, int index) const;
+  [[nodiscard]] Seconds whole_reduce(const Bucket& b) const;
+  [[nodiscard]] Seconds whole_gather(const Bucket& b) const;
+  [[nodiscard]] double hidden_share() const;
+
   Plan plan_;
   const CostModel& cost_;
   std::shared_ptr<const ShardCosts> shard_;
   std::shared_ptr<const StagePlacements> placements_;
-  GroupShape tp_, dp_, dp_shard_, dp_replicate_, tie_, world_;
+  StateBytes states_;
+  ShardGroups groups_;
+  Replicas dense_, experts_;
+  GroupShape tie_, world_;
+  std::optional<ReplicaExchange> exchange_;  ///< Where the step model prices the plan.
+  /// Per block, how many of each kind come before it.
+  std::vector<std::array<int, kNumBlockKinds>> prefix_;
   Seconds transfer_;
 };
 

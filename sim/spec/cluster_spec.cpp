@@ -86,6 +86,9 @@ Result<ClusterSpec> read_hardware(std::string_view text,
   d.memory_bandwidth = BytesPerSecond{r.number("memory_bandwidth_GBps", kPositiveQuantity) * kGiga};
   d.memory = cpu ? machine.memory : Bytes{r.number("memory_GiB", kPositiveQuantity) * kBytesPerGiB};
   d.reserved = Bytes{r.number_or("reserved_GiB", 0.0, kNonNegative) * kBytesPerGiB};
+  d.host_bandwidth = BytesPerSecond{r.number_or("host_GBps", 0.0, kNonNegative) * kGiga};
+  d.host_memory = Bytes{r.number_or("host_memory_GiB", 0.0, kNonNegative) * kBytesPerGiB};
+  d.nvme_bandwidth = BytesPerSecond{r.number_or("nvme_GBps", 0.0, kNonNegative) * kGiga};
   d.num_sms = static_cast<int>(r.integer_or("num_sms", 1, {1, 1e5}));
   d.l2_cache = Bytes{r.number_or("l2_cache_MB", 0.0, kNonNegative) * kMega};
   d.boost_clock_GHz = r.number_or("boost_clock_GHz", 1.0, kPositiveQuantity);

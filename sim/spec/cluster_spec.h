@@ -27,7 +27,11 @@ struct DeviceSpec {
   FlopPerSecond peak_fp32;
   FlopPerSecond peak_fp8;  ///< Zero where the tensor cores have no fp8.
   BytesPerSecond memory_bandwidth;
-  Bytes memory;     ///< What the driver or the machine reports as usable, per device.
+  Bytes memory;                   ///< What the driver or the machine reports as usable, per device.
+  BytesPerSecond host_bandwidth;  ///< To the host's memory, one direction; zero: not known.
+  Bytes host_memory;              ///< This device's share of it.
+  BytesPerSecond nvme_bandwidth;  ///< This device's share of local drives, at the slower of reading
+                                  ///< and writing; zero: none.
   Bytes reserved;   ///< Taken before the first tensor: context, communicators, libraries.
   int num_sms = 1;  ///< Compute units that a matmul's tiles are dealt to.
   Bytes l2_cache;

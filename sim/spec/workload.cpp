@@ -16,18 +16,12 @@ constexpr Range kTokenRange{1, 1e18};
 /// cost.
 constexpr int64_t kMaxSequences = 1 << 20;
 
-Precision read_precision(ObjectReader& r, Precision fallback) {
-  return r.choice("precision", {"fp32", "bf16"}, std::string(to_string(fallback))) == "fp32"
-             ? Precision::kFp32
-             : Precision::kBf16;
-}
-
 /// The fields that a document states once for accelerators and, under "on_cpu", again for CPU
 /// ranks.
 void read_sizes(ObjectReader& r, Workload& w, int64_t& batch_tokens) {
   w.seq_len = r.integer_or("seq_len", w.seq_len, {1, 1e9});
   batch_tokens = r.integer_or("global_batch_tokens", batch_tokens, kTokenRange);
-  w.precision = read_precision(r, w.precision);
+  w.precision = r.word("precision", kPrecisionNames, std::optional(w.precision));
   w.optimizer.learning_rate = r.number_or("learning_rate", w.optimizer.learning_rate, {0, 10});
   w.optimizer.warmup_steps = r.integer_or("warmup_steps", w.optimizer.warmup_steps, {0, 1e9});
 }

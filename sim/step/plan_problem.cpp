@@ -55,11 +55,14 @@ StepProblem step_problem(const StepStack& stack, const Plan& plan) {
       .device = stack.device,
       .links = stack.links,
       .framework = stack.framework,
-      .work = {.seq = static_cast<double>(plan.workload().seq_len),
-               .global_batch = static_cast<double>(plan.workload().global_batch),
-               .attention = l.flash_attention ? AttentionKernel::kFlash : AttentionKernel::kUnfused,
-               .recompute = recompute_kind(l.recompute),
-               .sequence_parallel = l.sp}};
+      .work = {
+          .seq = static_cast<double>(plan.workload().seq_len),
+          .global_batch = static_cast<double>(plan.workload().global_batch),
+          .precision = l.precision == Precision::kFp8 ? GemmPrecision::kFp8 : GemmPrecision::kBf16,
+          .attention = l.flash_attention ? AttentionKernel::kFlash : AttentionKernel::kUnfused,
+          .recompute = recompute_kind(l.recompute),
+          .sequence_parallel = l.sp,
+          .offload = l.offload.optimizer != MemoryTier::kDevice}};
 }
 
 ShardLayout shard_layout(const Layout& l) {

@@ -23,16 +23,26 @@ LAYOUT_FIELDS = {
     "tp",
     "sp",
     "cp",
+    "cp_kind",
     "pp",
     "ep",
+    "expert_tp",
     "virtual_stages",
     "micro_batch",
     "num_micro_batches",
     "zero_stage",
+    "prefetch",
+    "reshard",
     "recompute",
+    "recompute_layers",
     "flash_attention",
     "schedule",
     "precision",
+    "gradients",
+    "moments",
+    "offload_optimizer",
+    "offload_parameters",
+    "offload_activations",
     "stages",
 }
 TERMS = {
@@ -191,8 +201,13 @@ class Names(CliTest):
             ["plan", *LLAMA, "--workload", "sftt"], "workload = sftt", "built-in: pretrain, sft"
         )
         self.refused(
+            ["plan", *LLAMA, "--precision", "fp4"],
+            "--precision: precision = fp4: must be one of fp32, bf16, fp8",
+        )
+        self.refused(
             ["plan", *LLAMA, "--precision", "fp8"],
-            "--precision: precision = fp8: must be fp32 or bf16",
+            "the matmul units of a100-80g have no FP8",
+            "use --precision bf16",
         )
         self.refused(
             ["plan", *SMALL, "--precision", "bf16"],
@@ -295,7 +310,16 @@ class Layouts(CliTest):
         self.refuse("tp=99999999999999999999", "tp = 99999999999999999999")
         self.refuse("tpp=2", "tpp = 2: is not an axis of a layout", "did you mean tp?")
         self.refuse("sp=maybe", "sp = maybe: must be on or off")
-        self.refuse("cp=2", "cp = 2: context parallelism is not supported", "use cp=1")
+        self.refuse("cp=3,tp=1,pp=1,dp=64", "cp(3)", "must be the 64 devices of the cluster")
+        self.refuse("ep=2", "ep = 2: this model has no experts to spread", "use ep=1")
+        self.refuse(
+            "zero_stage=2,schedule=zb_h1,pp=2,tp=8",
+            "zero_stage = 2: schedule zb_h1 puts weight gradients off",
+            "use zero_stage=1, or schedule=1f1b",
+        )
+        self.refuse(
+            "offload_parameters=host", "fetches the parameters layer by layer", "use zero_stage=3"
+        )
         self.refuse(
             "micro_batch=3",
             "micro_batch = 3: must divide the 16 sequences",

@@ -373,10 +373,11 @@ TEST(ModelGraph, ForwardFlopAreTwoPerActiveWeight) {
 }
 
 TEST(ModelGraph, BlockKinds) {
-  EXPECT_EQ(block_kind(small_model(), 0), BlockKind::kEmbedding);
-  EXPECT_EQ(block_kind(small_model(), 1), BlockKind::kDecoder);
-  EXPECT_EQ(block_kind(small_model(), 4), BlockKind::kDecoder);
-  EXPECT_EQ(block_kind(small_model(), 5), BlockKind::kHead);
+  const Plan plan = ideal_plan(small_model(), {});
+  EXPECT_EQ(block_kind(plan, 0), BlockKind::kEmbedding);
+  EXPECT_EQ(block_kind(plan, 1), BlockKind::kDecoder);
+  EXPECT_EQ(block_kind(plan, 4), BlockKind::kDecoder);
+  EXPECT_EQ(block_kind(plan, 5), BlockKind::kHead);
 }
 
 TEST(ModelGraph, VocabularyShardsCoverEachRowOnce) {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sim/mesh/layout.h"
-
 #include <gtest/gtest.h>
 
 #include <numeric>
+
+#include "sim/mesh/layout_pins.h"
 
 namespace meshwright {
 namespace {
@@ -52,8 +52,8 @@ TEST(LayoutPins, BadValuesNameAxisAndRange) {
   EXPECT_EQ(message("schedule=zb"),
             "--layout: schedule = zb: must be one of gpipe, 1f1b, interleaved, zb_h1, zb_h2, zb_v, "
             "dualpipe; did you mean zb_v?");
-  EXPECT_EQ(message("recompute=some"),
-            "--layout: recompute = some: must be none, selective or full");
+  EXPECT_EQ(message("recompute=ful"),
+            "--layout: recompute = ful: must be one of none, selective, full; did you mean full?");
   EXPECT_EQ(message("", "3,x"), "--stages: stages = x: must be a whole number from 0 to 1000000");
   EXPECT_EQ(message("", "3,,5"),
             "--stages: stages = (nothing): must be a whole number from 0 to 1000000");

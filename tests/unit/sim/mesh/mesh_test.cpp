@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 
+#include <algorithm>
 #include <map>
 #include <set>
 
@@ -19,6 +20,26 @@ Layout random_layout() {
           .tp = degree(),
           .cp = degree(),
           .pp = degree()};
+}
+
+/// A divisor of `n`.
+int divisor(int n) {
+  std::vector<int> all;
+  for (int d = 1; d <= n; ++d) {
+    if (n % d == 0) all.push_back(d);
+  }
+  return *rc::gen::elementOf(all);
+}
+
+/// The same with experts, over part of one ZeRO group, all of it, or several.
+Layout random_expert_layout() {
+  Layout l = random_layout();
+  l.expert_tp = *rc::gen::arbitrary<bool>();
+  const int spread = l.expert_tp ? 1 : l.tp;
+  const int inner = l.shards() * spread;
+  l.ep =
+      *rc::gen::arbitrary<bool>() ? spread * divisor(l.shards()) : inner * divisor(l.dp_replicate);
+  return l;
 }
 
 TEST(Mesh, CoordinateAndRankAreInverse) {
@@ -51,6 +72,44 @@ TEST(Mesh, GroupsOfAKindPartitionTheRanks) {
       for (const auto& [group, count] : members) RC_ASSERT(static_cast<int>(group.size()) == count);
     }
   }));
+}
+
+TEST(Mesh, ExpertGroupsPartitionTheRanksAndTheirProductIsTheStage) {
+  EXPECT_TRUE(rc::check("expert groups", [] {
+    const Layout l = random_expert_layout();
+    const Mesh mesh(l);
+    const size_t ep = static_cast<size_t>(l.ep);
+    for (int r = 0; r < mesh.world_size(); ++r) {
+      RC_ASSERT(mesh.group(GroupKind::kEp, r).size() == ep);
+      RC_ASSERT(mesh.group(GroupKind::kExpertDp, r).size() ==
+                static_cast<size_t>(l.expert_replicas()));
+      RC_ASSERT(mesh.group(GroupKind::kExpertShard, r).size() ==
+                static_cast<size_t>(l.expert_shards()));
+      for (const GroupKind kind : {GroupKind::kEp,
+                                   GroupKind::kExpertDp,
+                                   GroupKind::kExpertShard,
+                                   GroupKind::kExpertReplicate}) {
+        const std::vector<int> group = mesh.group(kind, r);
+        RC_ASSERT(std::count(group.begin(), group.end(), r) == 1);
+        for (const int other : group) RC_ASSERT(mesh.group(kind, other) == group);
+      }
+      // Peers over expert data parallelism hold the same experts.
+      for (const int other : mesh.group(GroupKind::kExpertDp, r))
+        RC_ASSERT(mesh.index_in(GroupKind::kEp, other) == mesh.index_in(GroupKind::kEp, r));
+    }
+  }));
+}
+
+TEST(Mesh, ExpertsRunOverConsecutiveRanksWithDifferentTokens) {
+  // tp 2, cp 2, dp_shard 2: ranks with tp 0 are 0 2 4 6.
+  const Mesh split({.dp_shard = 2, .tp = 2, .cp = 2, .ep = 2});
+  EXPECT_EQ(split.group(GroupKind::kCp, 0), (std::vector{0, 2}));
+  EXPECT_EQ(split.group(GroupKind::kDpShard, 0), (std::vector{0, 2, 4, 6}));
+  EXPECT_EQ(split.group(GroupKind::kEp, 4), (std::vector{4, 6}));
+  EXPECT_EQ(split.group(GroupKind::kExpertDp, 2), (std::vector{2, 6}));
+  const Mesh whole({.dp_shard = 2, .tp = 2, .cp = 2, .ep = 4, .expert_tp = false});
+  EXPECT_EQ(whole.group(GroupKind::kEp, 5), (std::vector{4, 5, 6, 7}));
+  EXPECT_EQ(whole.group(GroupKind::kExpertDp, 5), (std::vector{1, 5}));
 }
 
 TEST(Mesh, TpIsInnermostAndPpOutermost) {

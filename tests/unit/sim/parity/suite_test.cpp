@@ -8,8 +8,8 @@
 
 #include "sim/parity/parity.h"
 #include "sim/plan/executor_support.h"
-#include "tests/unit/sim/plans.h"
 #include "sim/spec/logical_tensors.h"
+#include "tests/unit/sim/plans.h"
 
 namespace meshwright {
 namespace {

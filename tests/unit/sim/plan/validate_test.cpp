@@ -100,11 +100,78 @@ TEST(Validate, DegreesMustBePositive) {
                       "micro_batch=0: must be at least 1; "}));
 }
 
-TEST(Validate, WhatIsNotSupportedIsNamed) {
-  EXPECT_EQ(broken({.dp_replicate = 32, .cp = 2}),
-            Messages{"cp=2: context parallelism is not supported; use cp=1"});
+TEST(Validate, ContextParallelismDealsTheSequence) {
+  EXPECT_EQ(broken({.dp_replicate = 32, .cp = 2}), Messages{});
+  EXPECT_EQ(broken(llama_70b(4098), {.dp_replicate = 32, .cp = 2}),
+            Messages{"cp=2: ring attention deals 2 cp pieces of equal length: 4 must divide the "
+                     "sequence of 4098 tokens; use cp=1 or cp=3"});
+  EXPECT_EQ(broken({.dp_replicate = 32, .cp = 2, .flash_attention = false}),
+            Messages{"flash_attention=off: context parallelism needs fused attention; use cp=1"});
+  // 64 heads on tp 8 leave 8, and one key/value head, which all ranks of cp then hold.
+  EXPECT_EQ(broken({.tp = 8, .cp = 8, .cp_kind = CpKind::kUlysses}), Messages{});
+  EXPECT_EQ(broken({.tp = 4, .cp = 16, .cp_kind = CpKind::kUlysses}), Messages{});
+  EXPECT_EQ(broken({.tp = 2, .cp = 32, .cp_kind = CpKind::kUlysses}), Messages{});
+  EXPECT_EQ(broken({.tp = 8, .cp = 8, .cp_kind = CpKind::kUlysses, .pp = 1}), Messages{});
+  const auto small =
+      make_problem(testing::small_model(), builtin_cluster("8xh100"), 16, 8, Precision::kBf16);
+  EXPECT_EQ(broken(small, {.tp = 4, .cp = 2, .cp_kind = CpKind::kUlysses}), Messages{});
+  EXPECT_EQ(broken(small, {.tp = 2, .cp = 4, .cp_kind = CpKind::kUlysses, .pp = 1}), Messages{});
+}
+
+std::shared_ptr<const Problem> mixtral() {
+  return make_problem(
+      builtin_model("mixtral-8x7b"), builtin_cluster("64xh100"), 4096, 1024, Precision::kBf16);
+}
+
+TEST(Validate, ExpertsAreSpreadOverRanksWithDifferentTokens) {
   EXPECT_EQ(broken({.dp_replicate = 64, .ep = 2}),
             Messages{"ep=2: this model has no experts to spread; use ep=1"});
+  EXPECT_EQ(broken(mixtral(), {.dp_shard = 16, .tp = 4, .ep = 8, .zero_stage = 1}), Messages{});
+  // Wider than one ZeRO group: over dp_replicate too.
+  EXPECT_EQ(
+      broken(mixtral(), {.dp_replicate = 4, .dp_shard = 4, .tp = 4, .ep = 8, .zero_stage = 1}),
+      Messages{});
+  EXPECT_EQ(broken(mixtral(), {.dp_shard = 16, .tp = 4, .ep = 16, .zero_stage = 1}),
+            Messages{"ep=16: must divide the 8 experts and the 16 ranks with different tokens; "
+                     "use ep=8"});
+  EXPECT_EQ(broken(mixtral(), {.dp_shard = 2, .tp = 4, .pp = 8, .ep = 8, .zero_stage = 1}),
+            Messages{"ep=8: must divide the 8 experts and the 2 ranks with different tokens; "
+                     "use ep=2"});
+  // Whole experts run over the tp ranks as well, and need tokens of their own there.
+  const Layout whole{
+      .dp_shard = 2, .tp = 4, .sp = true, .pp = 8, .ep = 8, .expert_tp = false, .zero_stage = 1};
+  EXPECT_EQ(broken(mixtral(), whole), Messages{});
+  Layout l = whole;
+  l.sp = false;
+  EXPECT_THAT(broken(mixtral(), l).front(), ::testing::HasSubstr("need sequence parallelism"));
+  l = whole;
+  l.ep = 2;
+  EXPECT_EQ(broken(mixtral(), l),
+            Messages{"ep=2: must divide the 8 experts and the 8 ranks with different tokens, in "
+                     "multiples of tp (4); use ep=4"});
+}
+
+TEST(Validate, OffloadNeedsATierAndRecomputeLayersARecompute) {
+  EXPECT_EQ(broken({.dp_replicate = 64,
+                    .offload = {.optimizer = MemoryTier::kHost, .activations = MemoryTier::kNvme}}),
+            Messages{});
+  EXPECT_EQ(broken({.dp_replicate = 64, .offload = {.parameters = MemoryTier::kHost}}),
+            Messages{"offload_parameters=host: fetches the parameters layer by layer, as ZeRO-3 "
+                     "does; use zero_stage=3, or offload_parameters=device"});
+  const auto v100 = make_problem(
+      builtin_model("llama-2-7b"), builtin_cluster("8xv100"), 4096, 64, Precision::kBf16);
+  EXPECT_EQ(broken(v100, {.dp_replicate = 8, .offload = {.optimizer = MemoryTier::kNvme}}),
+            Messages{"offload_optimizer=nvme: the cluster's document gives nvme no bandwidth; "
+                     "give nvme_GBps"});
+  EXPECT_EQ(broken({.dp_replicate = 64, .recompute_layers = 4}),
+            Messages{"recompute_layers=4: has nothing to repeat with recompute=none; "
+                     "use recompute=full, or recompute_layers=0"});
+}
+
+TEST(Validate, Fp8NeedsUnitsThatHaveIt) {
+  EXPECT_EQ(broken({.dp_replicate = 64, .precision = Precision::kFp8}),
+            Messages{"precision=fp8: the matmul units of a100-80g have no FP8; "
+                     "use --precision bf16"});
 }
 
 TEST(Validate, ZeroStageAndShardGoTogether) {
@@ -113,8 +180,15 @@ TEST(Validate, ZeroStageAndShardGoTogether) {
                      "use dp_replicate=64 and dp_shard=1, or zero_stage=1"});
   EXPECT_EQ(broken({.dp_replicate = 64, .zero_stage = 1}),
             Messages{"zero_stage=1: needs dp_shard > 1 to shard over; use zero_stage=0"});
-  EXPECT_EQ(broken({.dp_shard = 64, .zero_stage = 3}),
-            Messages{"zero_stage=3: must be 0 or 1; use zero_stage=0 or zero_stage=1"});
+  EXPECT_EQ(broken({.dp_shard = 64, .zero_stage = 3}), Messages{});
+  EXPECT_EQ(broken({.dp_shard = 64, .zero_stage = 4}),
+            Messages{"zero_stage=4: must be from 0 to 3; use zero_stage=0 to zero_stage=3"});
+  // Ranks of a sequence share the states too.
+  EXPECT_EQ(broken({.tp = 8, .cp = 8, .zero_stage = 3}), Messages{});
+  EXPECT_EQ(
+      broken({.dp_shard = 32, .pp = 2, .zero_stage = 2, .schedule = ScheduleKind::kZbH1}),
+      Messages{"zero_stage=2: schedule zb_h1 puts weight gradients off, and ZeRO-2 would keep "
+               "them whole until then; use zero_stage=1, or schedule=1f1b"});
 }
 
 TEST(Validate, SequenceParallelism) {
@@ -166,11 +240,14 @@ TEST(Validate, SequenceWithinTheModel) {
   EXPECT_EQ(broken(llama_70b(16384), {.dp_replicate = 8, .tp = 8}),
             Messages{"seq_len=16384: exceeds the model's max_position_embeddings (8192); "
                      "use --seq-len 8192"});
+  // Beyond a sliding window is legal; the worker's attention has none.
   const auto mistral = make_problem(
       builtin_model("mistral-7b"), builtin_cluster("8xh100"), 8192, 8, Precision::kBf16);
-  EXPECT_EQ(broken(mistral, {.tp = 8}),
-            Messages{"seq_len=8192: exceeds the model's sliding window (4096), which is not "
-                     "supported; use --seq-len 4096"});
+  EXPECT_EQ(broken(mistral, {.tp = 8}), Messages{});
+  const auto local = make_problem(
+      builtin_model("mistral-7b"), builtin_cluster("2xlocal"), 8192, 8, Precision::kFp32);
+  const Plan plan = testing::make_plan(local, {.tp = 2, .precision = Precision::kFp32});
+  EXPECT_THAT(to_string(*executor_refuses(plan)), ::testing::HasSubstr("sliding window (4096)"));
 }
 
 TEST(Validate, CpuRanksComputeInFp32) {

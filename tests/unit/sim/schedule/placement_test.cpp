@@ -6,8 +6,8 @@
 
 #include <map>
 
-#include "tests/unit/sim/plans.h"
 #include "sim/spec/logical_tensors.h"
+#include "tests/unit/sim/plans.h"
 
 namespace meshwright {
 namespace {
@@ -30,17 +30,22 @@ Coverage cover(const Plan& plan) {
     c.counted.emplace_back(static_cast<size_t>(t.logical.numel()));
   }
   for (int r = 0; r < mesh.world_size(); ++r) {
-    if (mesh.dp_index(r) != 0) continue;
     for (const Bucket& bucket : table.of_rank(r).buckets) {
+      const GroupKind copies = bucket.experts ? GroupKind::kExpertDp : GroupKind::kDp;
+      if (mesh.index_in(copies, r) != 0) continue;
       for (const Segment& s : bucket.segments) {
         const auto t = static_cast<size_t>(s.tensor);
         const std::vector<int64_t>& shape = table.tensors()[t].logical.shape;
-        const int64_t width = shape.size() > 1 ? shape[1] : 1;
-        for (int64_t i = 0; i < s.rows; ++i) {
-          for (int64_t j = 0; j < s.cols; ++j) {
-            const auto e = static_cast<size_t>((s.row_begin + i) * width + s.col_begin + j);
-            ++c.held[t].at(e);
-            if (s.counted) ++c.counted[t].at(e);
+        const int64_t width = shape.size() > 1 ? shape.back() : 1;
+        const int64_t height = shape.size() == 3 ? shape[1] : shape[0];
+        for (int64_t m = 0; m < s.matrices; ++m) {
+          for (int64_t i = 0; i < s.rows; ++i) {
+            for (int64_t j = 0; j < s.cols; ++j) {
+              const int64_t row = (s.matrix_begin + m) * height + s.row_begin + i;
+              const auto e = static_cast<size_t>(row * width + s.col_begin + j);
+              ++c.held[t].at(e);
+              if (s.counted) ++c.counted[t].at(e);
+            }
           }
         }
       }
@@ -68,7 +73,13 @@ Plan random_plan() {
   l.pp = *rc::gen::inRange(1, static_cast<int>(m.num_layers) + 1);
   l.dp_replicate = *rc::gen::element(1, 2);
   l.dp_shard = *rc::gen::element(1, 2, 4);
+  l.cp = *rc::gen::element(1, 2);
   l.zero_stage = l.dp_shard > 1 ? 1 : 0;
+  if (*rc::gen::arbitrary<bool>()) {
+    m.moe = MoeSpec{.num_experts = 8, .experts_per_token = 2, .d_ff_expert = 11};
+    l.expert_tp = l.tp == 1 || !l.sp || *rc::gen::arbitrary<bool>();
+    l.ep = l.expert_tp ? *rc::gen::element(1, l.shards()) : l.tp;
+  }
   if (l.pp % 2 == 0 && *rc::gen::arbitrary<bool>()) l.schedule = ScheduleKind::kDualPipe;
   if (l.pp > 1 && 2 * l.pp <= m.num_layers && *rc::gen::arbitrary<bool>()) {
     l.schedule = ScheduleKind::kZbV;
@@ -114,12 +125,14 @@ TEST(Placement, BucketsArePackedWithoutGaps) {
         int64_t packed = 0;
         for (const PackedParam& p : b.params) {
           RC_ASSERT(p.offset == packed);
-          packed += p.rows * p.cols;
+          packed += p.matrices * p.rows * p.cols;
         }
         RC_ASSERT(packed == b.numel);
         RC_ASSERT(b.padded_numel >= b.numel);
-        RC_ASSERT(b.padded_numel < b.numel + plan.layout().dp());
-        RC_ASSERT(b.padded_numel % plan.layout().dp() == 0);
+        const Layout& l = plan.layout();
+        const int parts = b.experts ? l.expert_replicas() : l.replicas();
+        RC_ASSERT(b.padded_numel < b.numel + parts);
+        RC_ASSERT(b.padded_numel % parts == 0);
       }
     }
   }));
@@ -133,8 +146,8 @@ TEST(Placement, OwnedRangesOfARankListCoverTheBucketOnce) {
     const RankPlacement placement = table.of_rank(0);
     for (const Bucket& b : placement.buckets) {
       std::vector<int> owners(static_cast<size_t>(b.padded_numel));
-      for (const int r : mesh.group(GroupKind::kDp, 0)) {
-        if (!table.counts_owned_range(r)) continue;
+      for (const int r : mesh.group(b.experts ? GroupKind::kExpertDp : GroupKind::kDp, 0)) {
+        if (!table.counts_owned_range(b, r)) continue;
         const ShardRange range = table.owned_range(b, r);
         for (int64_t i = range.begin; i < range.end; ++i) ++owners[static_cast<size_t>(i)];
       }

@@ -29,7 +29,10 @@ Plan random_pipeline() {
   const int shard = *rc::gen::element(1, 2);
   if (shard > 1) {
     l.dp_shard = shard;
-    l.zero_stage = 1;
+    l.zero_stage = splits_backward(l.schedule) ? 1 : *rc::gen::inRange(1, 4);
+    l.prefetch = *rc::gen::inRange(0, 4);
+    l.reshard = *rc::gen::arbitrary<bool>();
+    l.recompute_layers = l.recompute == Recompute::kFull ? *rc::gen::inRange(0, 3) : 0;
   }
   for (int i = 0; i < l.num_parts(); ++i) l.stages.push_back(*rc::gen::inRange(1, 4));
   auto m = static_cast<int64_t>(min_micro_batches(l.schedule, l.pp) + *rc::gen::inRange(0, 20));

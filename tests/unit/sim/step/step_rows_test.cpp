@@ -7,10 +7,10 @@
 #include <set>
 
 #include "sim/fit/step_fit.h"
-#include "sim/validate/training_case.h"
-#include "sim/validate/training_stack.h"
 #include "sim/validate/functional_family.h"
+#include "sim/validate/training_case.h"
 #include "sim/validate/training_family.h"
+#include "sim/validate/training_stack.h"
 #include "tests/unit/sim/step/published_steps.h"
 
 namespace meshwright {
