@@ -48,8 +48,12 @@ int64_t micro_batches_to_peak(const Layout& l, int64_t m) {
     case ScheduleKind::k1f1b:
       return std::min(m, p + 2);
     case ScheduleKind::kInterleaved:
-      // Two groups of the same size as in the whole step.
-      return m <= 3 * p ? m : 2 * micro_batch_group(l.pp, static_cast<int>(m));
+      // Two groups of the same size as in the whole step; what ZeRO gathers ahead needs the steady
+      // state between them too.
+      return m <= 3 * p ? m
+                        : std::min(m,
+                                   (l.zero_stage >= 2 ? 4 : 2) *
+                                       int64_t{micro_batch_group(l.pp, static_cast<int>(m))});
     case ScheduleKind::kZbH1:
     case ScheduleKind::kZbH2:
     case ScheduleKind::kZbV:
