@@ -72,7 +72,9 @@ ListCost StageCosts::blocks(const Action& a) const {
     if (count > 0) sum = sum + shard_->blocks[kind].of(a.kind) * count;
   }
   sum.host += cost_.host_per_action();
-  if (a.kind == ActionKind::kForward) sum.host += cost_.host_per_micro_batch();
+  // Once per micro-batch, however many parts of it a rank runs.
+  if (a.kind == ActionKind::kForward)
+    sum.host += cost_.host_per_micro_batch() / static_cast<double>(plan_.layout().virtual_stages);
   return sum;
 }
 

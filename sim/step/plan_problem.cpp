@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/step/plan_problem.h"
 
+#include <algorithm>
 #include <string>
+#include <vector>
 
 #include "sim/step/step_constants.h"
 
@@ -18,6 +20,20 @@ RecomputeKind recompute_kind(Recompute r) {
       return RecomputeKind::kFull;
   }
   return RecomputeKind::kNone;
+}
+
+StepSchedule step_schedule(ScheduleKind kind) {
+  switch (kind) {
+    case ScheduleKind::kZbH1:
+      return StepSchedule::kZeroBubble1;
+    case ScheduleKind::kZbH2:
+      return StepSchedule::kZeroBubble2;
+    case ScheduleKind::kZbV:
+    case ScheduleKind::kDualPipe:
+      return StepSchedule::kZeroBubbleV;
+    default:
+      return StepSchedule::kOneFOneB;
+  }
 }
 
 std::string measured_framework(const std::string& device_class) {
@@ -65,10 +81,29 @@ StepProblem step_problem(const StepStack& stack, const Plan& plan) {
           .offload = l.offload.optimizer != MemoryTier::kDevice}};
 }
 
+StepLayout step_layout(const Plan& plan) {
+  const Layout& l = plan.layout();
+  StepLayout s{.shard = shard_layout(l),
+               .pp = static_cast<double>(l.pp),
+               .vpp = static_cast<double>(l.virtual_stages),
+               .dp = static_cast<double>(l.dp()),
+               .zero = l.zero_stage,
+               .schedule = step_schedule(l.schedule),
+               .micro_batches = static_cast<double>(plan.num_micro_batches())};
+  std::vector<int> of_rank(static_cast<size_t>(l.pp));
+  for (size_t part = 0; part < l.stages.size(); ++part)
+    of_rank[part % static_cast<size_t>(l.pp)] += l.stages[part];
+  s.layers_first = of_rank.front();
+  s.layers_last = of_rank.back();
+  s.layers_max = *std::max_element(of_rank.begin(), of_rank.end());
+  return s;
+}
+
 ShardLayout shard_layout(const Layout& l) {
   return {.tp = static_cast<double>(l.tp),
           .cp = static_cast<double>(l.cp),
           .ep = static_cast<double>(l.ep),
+          .expert_tp = static_cast<double>(l.expert_tp_degree()),
           .micro_batch = static_cast<double>(l.micro_batch),
           .zero = l.zero_stage,
           .dp = static_cast<double>(l.dp())};

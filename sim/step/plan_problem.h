@@ -26,6 +26,9 @@ struct StepStack {
 
 [[nodiscard]] StepProblem step_problem(const StepStack& stack, const Plan& plan);
 
+/// The plan's layout. Zero-bubble V and DualPipe are priced alike.
+[[nodiscard]] StepLayout step_layout(const Plan& plan);
+
 /// The part of the layout that fixes a block's cost.
 [[nodiscard]] ShardLayout shard_layout(const Layout& layout);
 

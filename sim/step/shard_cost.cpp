@@ -172,12 +172,13 @@ class BlockPricer {
       add_linear(h, f.latent);
     }
     // Tokens of the expert-parallel group meet this rank's experts; tensor ranks share them.
-    const double rows = tokens_ / s_.tp * f.top_k;
+    const double rows = tokens_ / s_.tp * f.top_k * s_.expert_tp;
+    const double width = f.expert_width / s_.expert_tp;
     const double local = f.num_experts / s_.ep;
     const double slow = 1 / p_.framework.moe_gemm;
-    add_linear(gates * f.expert_width, in, rows / local, local, slow);
-    add_linear(in, f.expert_width, rows / local, local, slow);
-    add_elementwise(rows * 6 * gates * f.expert_width);
+    add_linear(gates * width, in, rows / local, local, slow);
+    add_linear(in, width, rows / local, local, slow);
+    add_elementwise(rows * 6 * gates * width);
     add_elementwise(p_.framework.moe_traffic * rows * 8 * in + tokens_ * 8 * f.num_experts);
   }
 
@@ -206,7 +207,7 @@ class BlockPricer {
     add_host(block, c);
     const double params = dense_parameters(p_.model, block);
     c.dense_params = params / s_.tp;
-    c.expert_params = expert_parameters(p_.model, block) / s_.ep;
+    c.expert_params = expert_parameters(p_.model, block) / (s_.ep * s_.expert_tp);
     return c;
   }
 
@@ -242,7 +243,7 @@ class BlockPricer {
     }
     if (s_.ep > 1 && block.ffn.num_experts > 0) {
       const double width = block.ffn.latent > 0 ? block.ffn.latent : h;
-      const double bytes = 2 * tokens_ / s_.tp * block.ffn.top_k * width;
+      const double bytes = 2 * tokens_ / s_.tp * s_.expert_tp * block.ffn.top_k * width;
       const double domain = std::min(p_.device.nvlink_domain, s_.ep);
       const double nv = p_.device.nvlink_bandwidth * p_.device.nvlink_efficiency;
       double one = f.ep_exposed * bytes * (domain - 1) / s_.ep / nv;

@@ -111,6 +111,7 @@ struct LinkFacts {
 /// What fixes the cost of one block on one rank.
 struct ShardLayout {
   double tp = 1, cp = 1, ep = 1;
+  double expert_tp = 1;  ///< Ranks that an expert's width is split over; 1: ep runs over tp too.
   double micro_batch = 1;
   int zero = 0;
   double dp = 1;  ///< Only where zero is 3: the group that gathers each layer.

@@ -49,7 +49,9 @@ double ffn_bytes(const StepProblem& p, const ShardLayout& s, const FfnShape& f) 
   double per_token = (4 * h + (p.model.dropout > 0 ? h : 0)) / sp + per_width * f.width / t;
   if (f.num_experts > 0) {
     const double in = f.latent > 0 ? f.latent : h;
-    per_token += f.top_k / t * (4 * in + per_width * f.expert_width) + 8 * f.num_experts / sp;
+    // Rows in and out of the experts, which every rank of a split expert has whole.
+    per_token +=
+        f.top_k / t * (4 * in * s.expert_tp + per_width * f.expert_width) + 8 * f.num_experts / sp;
   }
   return per_token;
 }
@@ -89,7 +91,7 @@ StageParams stage_params(const StepProblem& p, const StepLayout& l, double layer
     const double count = std::min(left, b.count);
     left -= count;
     const double dense = dense_parameters(p.model, b) / l.shard.tp;
-    const double experts = expert_parameters(p.model, b) / l.shard.ep;
+    const double experts = expert_parameters(p.model, b) / (l.shard.ep * l.shard.expert_tp);
     sum.dense += count * dense;
     sum.experts += count * experts;
     sum.largest = std::max(sum.largest, dense + experts);
@@ -202,7 +204,7 @@ StepMemory state_memory(StateConvention convention,
                         double dense,
                         double experts) {
   const double group = std::max(1.0, l.dp * l.shard.cp);
-  const double expert_group = std::max(1.0, group * l.shard.tp / l.shard.ep);
+  const double expert_group = std::max(1.0, group * l.shard.tp / (l.shard.ep * l.shard.expert_tp));
   const double all = dense + experts;
   const auto sharded = [&](int from_stage) {
     return l.zero >= from_stage ? dense / group + experts / expert_group : all;

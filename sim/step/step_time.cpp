@@ -20,7 +20,7 @@ double replica_exchange(const StepProblem& p, const StepLayout& l, double dense,
     const double bw = ring_bandwidth(p, group, l.shard.tp, nic);
     t += (group - 1) / group * bytes * dense / bw;
   }
-  const double expert_group = group * l.shard.tp / l.shard.ep;
+  const double expert_group = group * l.shard.tp / (l.shard.ep * l.shard.expert_tp);
   if (experts > 0 && expert_group > 1) {
     const double bw = ring_bandwidth(p, expert_group, l.shard.ep, nic);
     t += (expert_group - 1) / expert_group * bytes * experts / bw;
@@ -124,7 +124,7 @@ StepTerms evaluate_step(const StepProblem& p, const ShardCost& c, const StepLayo
         f.dp_hidden_share * layers * (b.forward_s + b.backward_s) / (l.pp > 1 ? l.vpp : 1);
     t.exposed_dp_s += f.dp_exposed * total + std::max(0.0, (1 - f.dp_exposed) * total - hiding);
   }
-  const double expert_group = std::max(1.0, group * l.shard.tp / l.shard.ep);
+  const double expert_group = std::max(1.0, group * l.shard.tp / (l.shard.ep * l.shard.expert_tp));
   const double owned = l.zero >= 1 ? dense / group + experts / expert_group : dense + experts;
   t.optimizer_s = kAdamBytes * owned / stream;
   if (p.work.offload) t.optimizer_s += kAdamBytes * owned / kHostLinkBytes;
