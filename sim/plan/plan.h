@@ -33,6 +33,7 @@ class Plan {
   [[nodiscard]] const ClusterSpec& cluster() const { return problem_->cluster; }
   [[nodiscard]] const Workload& workload() const { return problem_->workload; }
   [[nodiscard]] const Problem& problem() const { return *problem_; }
+  [[nodiscard]] const std::shared_ptr<const Problem>& shared_problem() const { return problem_; }
   [[nodiscard]] const Layout& layout() const { return layout_; }
 
   [[nodiscard]] int world_size() const { return static_cast<int>(layout_.world_size()); }

@@ -11,6 +11,7 @@
 
 #include "sim/core/text.h"
 #include "sim/plan/executor_support.h"
+#include "sim/planner/balance.h"
 
 namespace meshwright {
 namespace {
@@ -145,6 +146,22 @@ std::vector<Judged> judge_all(const std::shared_ptr<const Problem>& problem,
   return judged;
 }
 
+/// The plan, or the same one with its layers split by what blocks cost where that is faster.
+RankedPlan with_better_split(const Plan& plan, const CostModel& cost, StageCostCache& cache) {
+  RankedPlan even{plan, simulate(plan, cost, cache)};
+  Layout l = plan.layout();
+  if (l.pp == 1) return even;
+  l.stages = balance_stages(block_seconds(plan, StageCosts(plan, cost, cache)), l.num_parts());
+  if (l.stages == plan.layout().stages) return even;
+  ValidationOutcome outcome = validate(plan.shared_problem(), l);
+  if (!outcome.plan) return even;
+  RankedPlan balanced{*std::move(outcome.plan), {}};
+  balanced.simulation = simulate(balanced.plan, cost, cache);
+  const bool better = balanced.simulation.fits &&
+                      balanced.simulation.report.step_time < even.simulation.report.step_time;
+  return better ? balanced : even;
+}
+
 }  // namespace
 
 PlannerResult plan_layouts(const std::shared_ptr<const Problem>& problem,
@@ -186,7 +203,8 @@ PlannerResult plan_layouts(const std::shared_ptr<const Problem>& problem,
   const size_t always = kAlwaysSimulated * static_cast<size_t>(options.top_k);
   for (const Candidate& c : feasible) {
     if (result.plans.size() >= always && spent > kActionBudget) break;
-    result.plans.push_back({c.plan, simulate(c.plan, cost, cache)});
+    result.plans.push_back(options.pins.stages ? RankedPlan{c.plan, simulate(c.plan, cost, cache)}
+                                               : with_better_split(c.plan, cost, cache));
     spent += action_count(c.plan);
   }
   std::stable_sort(

@@ -3,8 +3,9 @@
 // Reads: a Problem, what the user pinned, a CostModel. Enumerates all degrees whose product is the
 // number of devices, all micro-batches that divide the batch, all schedules (on local ranks those
 // that the worker runs), ZeRO 0/1, recompute and sequence parallelism; ranks by the closed form
-// (estimate()) and re-ranks the best by the event simulation (simulate()). Nothing is pruned
-// unseen: examined = feasible + all rejected.
+// (estimate()) and re-ranks the best by the event simulation (simulate()), each with its layers
+// split evenly or by what blocks cost. Nothing is pruned unseen: examined = feasible + all
+// rejected.
 #pragma once
 
 #include <cstdint>
