@@ -26,6 +26,8 @@ void ProblemOptions::add_to(CLI::App& verb) {
   verb.add_option("--global-batch", global_batch, "Tokens per optimizer step, e.g. 4Mi");
   verb.add_option("--tokens", tokens, "Tokens of the whole run, e.g. 15T");
   verb.add_option("--precision", precision, "fp32, bf16 or fp8");
+  verb.add_option("--lora-rank", lora_rank, "Train low-rank adapters; the model is frozen");
+  verb.add_option("--base-format", base_format, "Of the frozen model: bf16 or nf4 (QLoRA)");
   verb.add_option(
       "--calibration", calibration, "Calibration file (default: the newest of this machine)");
   verb.add_flag("--force", force, "Use a calibration of another machine");
@@ -52,6 +54,24 @@ Result<std::shared_ptr<const Problem>> ProblemOptions::load(const Environment& e
   if (!tokens.empty()) {
     MW_ASSIGN_OR_RETURN(const int64_t budget, parse_count("--tokens", tokens, 1, kHuge));
     o.tokens = static_cast<double>(budget);
+  }
+  if (!base_format.empty() && lora_rank.empty()) {
+    return Error{.where = "--base-format",
+                 .field = "base_format",
+                 .value = base_format,
+                 .rule = "is of the frozen model of low-rank adapters",
+                 .remedy = "give --lora-rank too"};
+  }
+  if (!lora_rank.empty()) {
+    MW_ASSIGN_OR_RETURN(const int64_t rank, parse_count("--lora-rank", lora_rank, 1, 65536));
+    const auto base = kBaseFormatNames.parse(base_format.empty() ? "bf16" : base_format);
+    if (!base) {
+      return Error{.where = "--base-format",
+                   .field = "base_format",
+                   .value = base_format,
+                   .rule = "must be one of " + join(kBaseFormatNames.list())};
+    }
+    o.lora = LoraSpec{.rank = static_cast<int>(rank), .base = *base};
   }
   if (!precision.empty()) {
     o.precision = kPrecisionNames.parse(precision);

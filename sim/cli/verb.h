@@ -45,6 +45,7 @@ struct Verb {
 struct ProblemOptions {
   std::string model, cluster, workload = "pretrain";
   std::string seq_len, global_batch, tokens, precision;
+  std::string lora_rank, base_format;
   std::string calibration;
   bool force = false;
   std::string layout, stages;

@@ -43,6 +43,8 @@ ShardShapes shard_shapes(const Plan& plan, int tp_index) {
           .cp = l.cp,
           .ulysses = l.cp_kind == CpKind::kUlysses,
           .expert_tp = l.expert_tp || l.tp == 1,
+          .lora_rank = plan.workload().lora ? plan.workload().lora->rank : 0,
+          .nf4_base = plan.workload().lora && plan.workload().lora->base == BaseFormat::kNf4,
           .mean_window = mean_window(m, seq),
           .act = activation_dtype(l.precision)};
 }
@@ -79,19 +81,89 @@ Operator& BlockBuilder::simple(OpKind kind,
   return ops_->back();
 }
 
+bool BlockBuilder::adapted(ParamSlot p) const {
+  if (s_.lora_rank == 0 || !is_decoder(block_.kind)) return false;
+  switch (p) {
+    case ParamSlot::kQkv:
+    case ParamSlot::kLatentDown:
+    case ParamSlot::kQueryUp:
+    case ParamSlot::kKvUp:
+    case ParamSlot::kAttnOut:
+    case ParamSlot::kGateUp:
+    case ParamSlot::kDown:
+    case ParamSlot::kSharedGateUp:
+    case ParamSlot::kSharedDown:
+      return true;
+    default:
+      return false;
+  }
+}
+
+int BlockBuilder::parts(ParamSlot p) const {
+  switch (p) {
+    case ParamSlot::kQkv:
+      return model_.mla ? 1 : 3;
+    case ParamSlot::kLatentDown:
+      return model_.mla->q_lora_rank > 0 ? 2 : 1;
+    case ParamSlot::kGateUp:
+    case ParamSlot::kSharedGateUp:
+      return model_.gated_ffn() ? 2 : 1;
+    default:
+      return 1;
+  }
+}
+
 void BlockBuilder::linear(BufferId x, BufferId y, ParamSlot p, BufferId residual) {
   std::vector<BufferId> in{x};
   if (residual >= 0) in.push_back(residual);
   matmul(OpKind::kLinear, std::move(in), {y}, p, rows(y), cols(y), cols(x));
+  if (!adapted(p)) return;
+  const int64_t r = s_.lora_rank;
+  const BufferId h = adapter_[p] = act("adapter", rows(x), r * parts(p));
+  matmul(OpKind::kLinear, {x}, {h}, p, rows(x), r * parts(p), cols(x), AdapterHalf::kDown);
+  matmul(OpKind::kLinear, {h, y}, {y}, p, rows(y), cols(y), r, AdapterHalf::kUp);
 }
 void BlockBuilder::linear_backward_input(BufferId dy, BufferId dx, ParamSlot p) {
   matmul(OpKind::kLinearBackwardInput, {dy}, {dx}, p, rows(dx), cols(dx), cols(dy));
+  if (!adapted(p)) return;
+  const int64_t r = s_.lora_rank;
+  const BufferId dh = adapter_grad_[p] = act("dadapter", rows(dy), r * parts(p));
+  matmul(OpKind::kLinearBackwardInput, {dy}, {dh}, p, rows(dy), r, cols(dy), AdapterHalf::kUp);
+  matmul(OpKind::kLinearBackwardInput,
+         {dh, dx},
+         {dx},
+         p,
+         rows(dx),
+         cols(dx),
+         r * parts(p),
+         AdapterHalf::kDown);
 }
 void BlockBuilder::linear_backward_weight(BufferId dy, BufferId x, ParamSlot p) {
-  matmul(OpKind::kLinearBackwardWeight, {dy, x}, {}, p, cols(dy), cols(x), rows(x));
+  if (s_.lora_rank == 0)
+    return matmul(OpKind::kLinearBackwardWeight, {dy, x}, {}, p, cols(dy), cols(x), rows(x));
+  if (!adapted(p)) return;
+  const int64_t r = s_.lora_rank;
+  matmul(OpKind::kLinearBackwardWeight,
+         {dy, adapter_.at(p)},
+         {},
+         p,
+         cols(dy),
+         r,
+         rows(x),
+         AdapterHalf::kUp);
+  matmul(OpKind::kLinearBackwardWeight,
+         {adapter_grad_.at(p), x},
+         {},
+         p,
+         r * parts(p),
+         cols(x),
+         rows(x),
+         AdapterHalf::kDown);
 }
 
 void BlockBuilder::group_last(int64_t groups) {
+  // Frozen experts have no weight gradient to group.
+  if (s_.lora_rank > 0 && ops_->back().groups != 1) return;
   Operator& op = ops_->back();
   op.groups = groups;
   const auto extra = static_cast<double>(groups - 1);
@@ -160,8 +232,10 @@ void BlockBuilder::matmul(OpKind kind,
                           ParamSlot p,
                           int64_t m,
                           int64_t n,
-                          int64_t k) {
+                          int64_t k,
+                          AdapterHalf adapter) {
   Operator& op = simple(kind, std::move(in), std::move(out), p);
+  op.adapter = adapter;
   op.m = m;
   op.n = n;
   op.k = k;
@@ -172,6 +246,9 @@ void BlockBuilder::matmul(OpKind kind,
           ? 8.0 * static_cast<double>(m) * static_cast<double>(n)
           : static_cast<double>(size_of(s_.act)) * static_cast<double>(n) * static_cast<double>(k);
   op.bytes += Bytes{other};
+  // A quantised weight is widened for its matmul.
+  if (s_.nf4_base && adapter == AdapterHalf::kNone && kind != OpKind::kLinearBackwardWeight)
+    op.workspace = Bytes{static_cast<double>(size_of(s_.act) * n * k)};
 }
 
 Flop BlockBuilder::attention_flop(double per_pair) const {

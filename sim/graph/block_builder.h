@@ -4,6 +4,7 @@
 // model_graph.cpp, which compose a block from them; finish() derives the lifetimes.
 #pragma once
 
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -22,8 +23,10 @@ struct ShardShapes {
   int tp_index = 0;
   int ep = 1;
   int cp = 1;
-  bool ulysses = false;    ///< Context parallelism by heads rather than by a ring.
-  bool expert_tp = true;   ///< Experts' width split over tp.
+  bool ulysses = false;   ///< Context parallelism by heads rather than by a ring.
+  bool expert_tp = true;  ///< Experts' width split over tp.
+  int lora_rank = 0;      ///< 0: all parameters are trained.
+  bool nf4_base = false;
   double mean_window = 0;  ///< Tokens that a token can see at most, mean over the layers.
   DType act = DType::kFloat32;
 };
@@ -96,9 +99,15 @@ class BlockBuilder {
               ParamSlot p,
               int64_t m,
               int64_t n,
-              int64_t k);
+              int64_t k,
+              AdapterHalf adapter = AdapterHalf::kNone);
   [[nodiscard]] Flop attention_flop(double per_pair) const;
   [[nodiscard]] Bytes attention_workspace(bool backward) const;
+
+  /// Whether a projection has a low-rank adapter beside its frozen weight.
+  [[nodiscard]] bool adapted(ParamSlot p) const;
+  /// Packed projections of a slot, each with an adapter of its own.
+  [[nodiscard]] int parts(ParamSlot p) const;
 
   const ModelSpec& model_;
   ShardShapes s_;
@@ -106,6 +115,7 @@ class BlockBuilder {
   std::vector<Operator> forward_;
   std::vector<Operator> backward_;
   std::vector<Operator>* ops_ = &forward_;
+  std::map<ParamSlot, BufferId> adapter_, adapter_grad_;  ///< A x, and its gradient.
   size_t selective_begin_ = 0;
   size_t selective_end_ = 0;
 };

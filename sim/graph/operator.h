@@ -12,6 +12,7 @@
 
 #include "sim/core/dtype.h"
 #include "sim/core/units.h"
+#include "sim/spec/logical_tensors.h"
 
 namespace meshwright {
 
@@ -151,6 +152,7 @@ struct Operator {
   std::vector<BufferId> inputs;
   std::vector<BufferId> outputs;  ///< Allocated when not alive; otherwise written in place.
   ParamSlot param = ParamSlot::kNone;
+  AdapterHalf adapter = AdapterHalf::kNone;  ///< The operator reads this half of param's adapter.
   int64_t m = 0, n = 0, k = 0;   ///< Of a matmul: [m, k] x [k, n]. Attention: m = S, n = H.
   int64_t groups = 1;            ///< Matmuls of that size in one grouped launch (experts).
   Flop flop;                     ///< Multiply and add count as two.

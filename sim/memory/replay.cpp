@@ -60,6 +60,11 @@ bool keeps_whole_gradient(const Plan& plan, const Bucket& b) {
 
 }  // namespace
 
+double weight_bytes(const Plan& plan, const Bucket& b) {
+  const double compute = state_bytes(plan.layout()).weight;
+  return b.frozen ? frozen_weight_bytes(plan.workload().lora->base, compute) : compute;
+}
+
 StageFootprints footprints(const ModelGraph& graph) {
   StageFootprints out;
   for (int kind = 0; kind < kNumBlockKinds; ++kind) {
@@ -82,7 +87,8 @@ MemoryProfile resident_memory(const Plan& plan, const RankPlacement& placement) 
   for (const Bucket& b : placement.buckets) {
     const auto numel = static_cast<double>(b.padded_numel);
     const double shards = b.experts ? l.expert_shards() : l.shards();
-    weights += numel * bytes.weight / (l.zero_stage >= 3 ? shards : 1);
+    weights += numel * weight_bytes(plan, b) / (l.zero_stage >= 3 ? shards : 1);
+    if (b.frozen) continue;
     const bool whole = l.zero_stage < 2 || keeps_whole_gradient(plan, b);
     gradients += numel * bytes.gradient / (whole ? 1 : shards);
     optimizer += numel * bytes.optimizer / (l.zero_stage >= 1 ? shards : 1);
@@ -128,7 +134,7 @@ MemoryProfile replay_stage(const Plan& plan,
     if (l.zero_stage < 2) return;
     for (size_t i = 0; i < placement.buckets.size(); ++i) {
       const Bucket& b = placement.buckets[i];
-      if (b.block != block || whole[i] != 0 || keeps_whole_gradient(plan, b)) continue;
+      if (b.block != block || b.frozen || whole[i] != 0 || keeps_whole_gradient(plan, b)) continue;
       whole[i] = 1;
       replay.gather(bytes.gradient * static_cast<double>(b.padded_numel));
     }
@@ -142,6 +148,9 @@ MemoryProfile replay_stage(const Plan& plan,
   };
   const auto padded = [&](const Action& a) {
     return static_cast<double>(placement.buckets[static_cast<size_t>(a.bucket)].padded_numel);
+  };
+  const auto weight = [&](const Action& a) {
+    return weight_bytes(plan, placement.buckets[static_cast<size_t>(a.bucket)]);
   };
   const auto backwards = [&](const Action& a, ListFootprint BlockFootprints::*list) {
     for (int b = a.block_end - 1; b >= a.block_begin; --b) {
@@ -201,10 +210,10 @@ MemoryProfile replay_stage(const Plan& plan,
         }
         break;
       case ActionKind::kGather:
-        if (l.zero_stage == 3) replay.gather(bytes.weight * padded(a));
+        if (l.zero_stage == 3) replay.gather(weight(a) * padded(a));
         break;
       case ActionKind::kRelease:
-        replay.drop(bytes.weight * padded(a));
+        replay.drop(weight(a) * padded(a));
         break;
       case ActionKind::kSumCopies:
       case ActionKind::kSumTied:

@@ -40,6 +40,9 @@ struct MemoryProfile {
   [[nodiscard]] Bytes operator[](MemoryTerm t) const { return at_peak[static_cast<size_t>(t)]; }
 };
 
+/// Bytes of one stored weight of a bucket.
+[[nodiscard]] double weight_bytes(const Plan& plan, const Bucket& bucket);
+
 /// Resident bytes of a rank: weights, gradients, optimizer state, tables.
 [[nodiscard]] MemoryProfile resident_memory(const Plan& plan, const RankPlacement& placement);
 

@@ -46,7 +46,8 @@ std::optional<Unsupported> unsupported(const Plan& plan) {
                        "the worker recomputes all layers or none",
                        "use recompute_layers=0"};
   if (l.gradients != GradientFormat::kFp32)
-    return Unsupported{"gradients", "bf16", "the worker keeps FP32 gradients", "use gradients=fp32"};
+    return Unsupported{
+        "gradients", "bf16", "the worker keeps FP32 gradients", "use gradients=fp32"};
   if (l.moments != MomentFormat::kFp32)
     return Unsupported{"moments",
                        std::string(kMomentFormatNames(l.moments)),
@@ -73,6 +74,13 @@ std::optional<Error> executor_refuses(const Plan& plan) {
                  .rule = "exceeds the model's sliding window (" + std::to_string(*window) +
                          "), which the worker's attention does not have",
                  .remedy = "use --seq-len " + std::to_string(*window)};
+  }
+  if (plan.workload().lora) {
+    return Error{.where = "/workload/lora",
+                 .field = "lora",
+                 .value = std::to_string(plan.workload().lora->rank),
+                 .rule = "the worker trains all parameters",
+                 .remedy = "leave --lora-rank out"};
   }
   if (const std::string_view part = uncovered(plan.model()); !part.empty()) {
     return Error{

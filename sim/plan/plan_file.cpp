@@ -134,6 +134,7 @@ Json workload_to_json(const Workload& w) {
                {"max_grad_norm", w.optimizer.max_grad_norm},
                {"seed", w.seed}};
   if (w.tokens) json["tokens"] = *w.tokens;
+  if (w.lora) json["lora"] = {{"rank", w.lora->rank}, {"base", kBaseFormatNames(w.lora->base)}};
   return json;
 }
 
@@ -155,6 +156,12 @@ Result<Workload> workload_from_json(const Json& json, const std::string& origin)
                  .max_grad_norm = r.number("max_grad_norm", {0, 1e9})};
   w.seed = static_cast<uint64_t>(r.integer("seed", {0, 9e15}));
   w.tokens = r.optional_number("tokens", {1, 1e18});
+  if (r.has("lora")) {
+    ObjectReader lora(r.object("lora"), origin, "/decision/workload/lora");
+    w.lora = LoraSpec{.rank = static_cast<int>(lora.integer("rank", {1, 65536})),
+                      .base = lora.word("base", kBaseFormatNames)};
+    MW_RETURN_IF_ERROR(lora.finish());
+  }
   MW_RETURN_IF_ERROR(r.finish());
   return w;
 }

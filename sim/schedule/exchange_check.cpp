@@ -68,7 +68,8 @@ class ExchangeCheck {
       State& s = buckets_[i];
       const bool weights = a.kind != ActionKind::kBackwardWeight;
       if (weights && sharded_parameters() && !s.whole) fail(a, i, "is not gathered");
-      const bool writes = a.kind != ActionKind::kForward && a.kind != ActionKind::kRecompute;
+      const bool writes = a.kind != ActionKind::kForward && a.kind != ActionKind::kRecompute &&
+                          !placement_.buckets[i].frozen;
       if (writes && s.reducing) fail(a, i, "is written while it is reduced");
       if (writes) s.dirty = true;
     }
@@ -110,7 +111,7 @@ class ExchangeCheck {
   }
 
   void at_norm(const Action& a, size_t i) {
-    if (!reduces()) return;
+    if (!reduces() || placement_.buckets[i].frozen) return;
     if (buckets_[i].reducing) fail(a, i, "is still being reduced");
     if (buckets_[i].dirty || !buckets_[i].reduced) fail(a, i, "is not reduced");
   }

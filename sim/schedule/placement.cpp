@@ -18,19 +18,22 @@ std::vector<int> holders(const StageMap& map, int block) {
 }
 
 /// The bucket that a tensor of `block` belongs to, made where there is none yet.
-Bucket& bucket_of(RankPlacement& placement, int block, bool tied, bool experts) {
-  if (!tied) {
+Bucket& bucket_of(RankPlacement& placement, const Bucket& like) {
+  if (!like.tied) {
     for (Bucket& b : placement.buckets) {
-      if (b.block == block && b.experts == experts && !b.tied) return b;
+      if (b.block == like.block && b.experts == like.experts && b.adapters == like.adapters &&
+          !b.tied)
+        return b;
     }
   }
-  placement.buckets.push_back(Bucket{.block = block,
-                                     .experts = experts,
-                                     .tied = tied,
-                                     .params = {},
-                                     .segments = {},
-                                     .partial = {}});
-  return placement.buckets.back();
+  return placement.buckets.emplace_back(like);
+}
+
+/// How half of an adapter lies over tp: along its projection where that is split on the half's own
+/// side, else whole on each rank, whose gradients are partial sums.
+TpSplit adapter_split(TpSplit projection, AdapterHalf half) {
+  const TpSplit own = half == AdapterHalf::kUp ? TpSplit::kRows : TpSplit::kColumns;
+  return projection == own ? own : TpSplit::kReplicated;
 }
 
 }  // namespace
@@ -47,11 +50,17 @@ int64_t RankPlacement::padded_parameters() const {
   return sum;
 }
 
+int64_t RankPlacement::trained_parameters() const {
+  int64_t sum = 0;
+  for (const Bucket& b : buckets) sum += b.frozen ? 0 : b.padded_numel;
+  return sum;
+}
+
 std::pair<int, PackedParam> RankPlacement::find(int block, ParamSlot slot) const {
   for (size_t i = 0; i < buckets.size(); ++i) {
     if (buckets[i].block != block) continue;
     for (const PackedParam& p : buckets[i].params) {
-      if (p.slot == slot) return {static_cast<int>(i), p};
+      if (p.slot == slot && p.adapter == AdapterHalf::kNone) return {static_cast<int>(i), p};
     }
   }
   MW_CHECK(slot == ParamSlot::kLmHead && block != 0, "no parameter for an operator");
@@ -61,13 +70,20 @@ std::pair<int, PackedParam> RankPlacement::find(int block, ParamSlot slot) const
 PlacementTable::PlacementTable(const Plan& plan) : plan_(plan), mesh_(plan.layout()) {
   const Layout& l = plan.layout();
   const int kv_copies = static_cast<int>(std::max<int64_t>(1, l.tp / plan.model().num_kv_heads));
-  for (LogicalTensor& t : logical_tensors(plan.model())) {
+  std::vector<LogicalTensor> tensors = logical_tensors(plan.model());
+  if (plan.workload().lora) {
+    for (LogicalTensor& t : adapter_tensors(plan.model(), plan.workload().lora->rank))
+      tensors.push_back(std::move(t));
+  }
+  for (LogicalTensor& t : tensors) {
     TensorPlacement p;
     const ParamRole role = t.role;
-    const TpSplit split = tp_split(role);
+    const bool adapter = t.adapter != AdapterHalf::kNone;
+    const TpSplit split = adapter ? adapter_split(tp_split(role), t.adapter) : tp_split(role);
     if (split == TpSplit::kReplicated) {
       p.tp_copies = l.tp;
-      p.copies_are_partial = l.tp > 1 && (l.sp || partial_without_sp(role));
+      const bool split_projection = adapter && tp_split(role) != TpSplit::kReplicated;
+      p.copies_are_partial = l.tp > 1 && (l.sp || split_projection || partial_without_sp(role));
     } else if (is_expert(role) && !l.expert_tp) {
       p.tp_copies = 1;  // whole experts, each on one rank
     } else {
@@ -79,7 +95,7 @@ PlacementTable::PlacementTable(const Plan& plan) : plan_(plan), mesh_(plan.layou
       }
     }
     p.stages = holders(plan.stage_map(), t.block);
-    if (role == ParamRole::kEmbedding && plan.model().tied_embeddings) {
+    if (role == ParamRole::kEmbedding && !adapter && plan.model().tied_embeddings) {
       const int head = plan.stage_of_block(num_blocks(plan.model()) - 1);
       if (std::find(p.stages.begin(), p.stages.end(), head) == p.stages.end()) {
         p.head_stage = head;
@@ -103,7 +119,16 @@ RankPlacement PlacementTable::of_rank(int rank) const {
     const int block = copy_of_tied ? num_blocks(plan_.model()) - 1 : p.logical.block;
     const bool tied = p.head_stage >= 0;
     const bool experts = is_expert(p.logical.role) && l.ep > 1;
-    Bucket& bucket = bucket_of(out, block, tied, experts);
+    const bool adapter = p.logical.adapter != AdapterHalf::kNone;
+    Bucket& bucket = bucket_of(out,
+                               {.block = block,
+                                .experts = experts,
+                                .frozen = plan_.workload().lora.has_value() && !adapter,
+                                .adapters = adapter,
+                                .tied = tied,
+                                .params = {},
+                                .segments = {},
+                                .partial = {}});
 
     const std::vector<int64_t>& shape = p.logical.shape;
     const bool stacked = shape.size() == 3;  // experts
@@ -129,14 +154,16 @@ RankPlacement PlacementTable::of_rank(int rank) const {
     bucket.numel += seg.numel();
 
     const ParamSlot slot = copy_of_tied ? ParamSlot::kLmHead : slot_of(p.logical.role);
-    if (!bucket.params.empty() && bucket.params.back().slot == slot) {
+    if (!bucket.params.empty() && bucket.params.back().slot == slot &&
+        bucket.params.back().adapter == p.logical.adapter) {
       bucket.params.back().rows += seg.rows;
     } else {
       bucket.params.push_back({.slot = slot,
                                .rows = seg.rows,
                                .cols = seg.cols,
                                .offset = seg.offset,
-                               .matrices = seg.matrices});
+                               .matrices = seg.matrices,
+                               .adapter = p.logical.adapter});
     }
     bucket.segments.push_back(seg);
   }

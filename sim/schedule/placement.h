@@ -2,9 +2,9 @@
 //
 // The one source for parameter and optimizer memory, gradient synchronisation, gradient norm and
 // clip, and gradient comparison between layouts. A rank keeps its parameters in flat buckets, one
-// per block (one more for experts that are spread over ep, and one for the copy of a tied embedding
-// on the last stage), so that a bucket's
-// gradients are reduced by one collective without a copy.
+// per block (one more for experts that are spread over ep, one for low-rank adapters, and one for
+// the copy of a tied embedding on the last stage), so that a bucket's gradients are reduced by one
+// collective without a copy.
 #pragma once
 
 #include <cstdint>
@@ -58,6 +58,7 @@ struct PackedParam {
   int64_t cols = 0;
   int64_t offset = 0;
   int64_t matrices = 1;
+  AdapterHalf adapter = AdapterHalf::kNone;  ///< Of the projection `slot`.
 };
 
 /// Elements [offset, offset + numel) are partial sums over `copies` consecutive tp ranks.
@@ -72,7 +73,9 @@ struct Bucket {
   /// The experts of a block that are spread over ep: its gradients are reduced, and its states
   /// sharded, over the experts' own groups.
   bool experts = false;
-  bool tied = false;  ///< Summed between embedding's and head's rank before any sharding.
+  bool frozen = false;    ///< Not trained: no gradient, no optimizer state.
+  bool adapters = false;  ///< The low-rank adapters of a block, beside its frozen bucket.
+  bool tied = false;      ///< Summed between embedding's and head's rank before any sharding.
   std::vector<PackedParam> params;
   std::vector<Segment> segments;
   std::vector<PartialRange> partial;
@@ -84,9 +87,10 @@ struct Bucket {
 
 /// What one rank holds.
 struct RankPlacement {
-  std::vector<Bucket> buckets;                      ///< In block order.
-  [[nodiscard]] int64_t parameters() const;         ///< Sum of numel.
-  [[nodiscard]] int64_t padded_parameters() const;  ///< Sum of padded_numel.
+  std::vector<Bucket> buckets;                       ///< In block order.
+  [[nodiscard]] int64_t parameters() const;          ///< Sum of numel.
+  [[nodiscard]] int64_t padded_parameters() const;   ///< Sum of padded_numel.
+  [[nodiscard]] int64_t trained_parameters() const;  ///< The same of what is not frozen.
   /// Bucket and packed matrix that `slot` of `block` reads. A tied head on the embedding's own
   /// stage reads its table.
   [[nodiscard]] std::pair<int, PackedParam> find(int block, ParamSlot slot) const;

@@ -160,7 +160,7 @@ class RankProgram {
     if (!zero_->shards_gradients()) return;
     for (size_t i = 0; i < placement_.buckets.size(); ++i) {
       const Bucket& b = placement_.buckets[i];
-      if (b.block == block && !b.tied && !shared_table(b)) visit(i);
+      if (b.block == block && !b.frozen && !b.tied && !shared_table(b)) visit(i);
     }
   }
 
@@ -181,6 +181,7 @@ class RankProgram {
   }
 
   void reduce_bucket(size_t i) {
+    if (placement_.buckets[i].frozen) return;
     if (!placement_.buckets[i].partial.empty()) add_bucket(ActionKind::kSumCopies, i);
     if (!reduces()) return;
     const bool sharded = zero_->shards_gradients() && !at_end_;
@@ -195,24 +196,28 @@ class RankProgram {
     // be late.
     for (size_t i = 0; i < placement_.buckets.size(); ++i) {
       const Bucket& b = placement_.buckets[i];
+      if (b.frozen) continue;
       if (b.tied) add_bucket(ActionKind::kSumTied, i);
       if (b.tied || shared_table(b)) reduce_bucket(i);
     }
     if (reduces()) {
       for (size_t i = placement_.buckets.size(); i-- > 0;) {
         const Bucket& b = placement_.buckets[i];
-        if (!zero_->shards_gradients() || b.tied || shared_table(b))
+        if (!b.frozen && (!zero_->shards_gradients() || b.tied || shared_table(b)))
           add_bucket(ActionKind::kWaitReduce, i);
       }
     }
     add(ActionKind::kGradNorm);
     const bool spreads = l.zero_stage == 1 || l.zero_stage == 2;
     for (size_t i = 0; i < placement_.buckets.size(); ++i) {
+      if (placement_.buckets[i].frozen) continue;
       add_bucket(ActionKind::kOptimizer, i);
       if (spreads) add_bucket(ActionKind::kGather, i);
     }
     if (spreads) {
-      for (size_t i = 0; i < placement_.buckets.size(); ++i) add_bucket(ActionKind::kWaitGather, i);
+      for (size_t i = 0; i < placement_.buckets.size(); ++i) {
+        if (!placement_.buckets[i].frozen) add_bucket(ActionKind::kWaitGather, i);
+      }
     }
   }
 

@@ -80,7 +80,7 @@ ListCost StageCosts::blocks(const Action& a) const {
 
 Seconds StageCosts::step_start(int stage) const {
   return cost_.zeroing_time(
-      Bytes{states_.gradient * static_cast<double>(placement(stage).padded_parameters())});
+      Bytes{states_.gradient * static_cast<double>(placement(stage).trained_parameters())});
 }
 
 const Bucket& StageCosts::bucket(int stage, int index) const {
@@ -106,12 +106,12 @@ Seconds StageCosts::whole_gather(const Bucket& b) const {
   Seconds t;
   if (l.offload.parameters != MemoryTier::kDevice) {
     const double shards = b.experts ? l.expert_shards() : l.shards();
-    t += Bytes{states_.weight * numel / shards} /
+    t += Bytes{weight_bytes(plan_, b) * numel / shards} /
          tier_bandwidth(plan_.cluster().device, l.offload.parameters);
   }
   if (exchange_) return t + exchange_->gather(numel, b.experts);
   return t + cost_.collective_time(CommOp::kAllGather,
-                                   Bytes{states_.weight * numel},
+                                   Bytes{weight_bytes(plan_, b) * numel},
                                    (b.experts ? experts_ : dense_).shard);
 }
 
@@ -147,7 +147,7 @@ Seconds StageCosts::duration(const Action& a, int stage) const {
       // Reading the gradients once, and one small all-reduce over all ranks.
       Operator read{.kind = OpKind::kAdd, .inputs = {}, .outputs = {}};
       const double owned =
-          static_cast<double>(placement(stage).padded_parameters()) / plan_.layout().replicas();
+          static_cast<double>(placement(stage).trained_parameters()) / plan_.layout().replicas();
       read.bytes = Bytes{states_.gradient * owned};
       return cost_.operator_time(read, plan_.layout().precision, groups_) +
              cost_.collective_time(CommOp::kAllReduce, kStepScalars, world_);

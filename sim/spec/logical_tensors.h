@@ -65,6 +65,9 @@ enum class ParamRole : uint8_t {
 [[nodiscard]] bool is_bias(ParamRole role);    ///< Of a projection.
 [[nodiscard]] bool is_expert(ParamRole role);  ///< Has a leading dim of experts.
 
+/// Half of a low-rank adapter (sim/spec/lora.h); kNone: a parameter of the model itself.
+enum class AdapterHalf : uint8_t { kNone, kDown, kUp };
+
 /// One parameter of the model.
 struct LogicalTensor {
   /// The checkpoint's name. "*" stands for the expert index 0..E-1, one stored tensor each; "#part"
@@ -74,6 +77,7 @@ struct LogicalTensor {
   int block = 0;               ///< See num_blocks().
   ParamRole role = ParamRole::kEmbedding;
   bool stored_transposed = false;  ///< GPT-2 keeps [in, out].
+  AdapterHalf adapter = AdapterHalf::kNone;
   [[nodiscard]] int64_t numel() const;
 };
 

@@ -66,6 +66,13 @@ Result<Workload> load_workload(const std::string& name_or_path,
   w.optimizer.eps = r.number_or("eps", 1e-8, {1e-20, 1});
   w.optimizer.weight_decay = r.number_or("weight_decay", 0.0, {0, 10});
   w.optimizer.max_grad_norm = r.number_or("max_grad_norm", 1.0, {0, 1e9});
+  if (r.has("lora")) {
+    ObjectReader lora(r.object("lora"), origin, "/lora");
+    w.lora =
+        LoraSpec{.rank = static_cast<int>(lora.integer("rank", {1, 65536})),
+                 .base = lora.word("base", kBaseFormatNames, std::optional(BaseFormat::kBf16))};
+    MW_RETURN_IF_ERROR(lora.finish());
+  }
   w.seed = static_cast<uint64_t>(r.integer_or("seed", 1, {0, 9e15}));
   const Json& cpu = r.object("on_cpu", false);
   ObjectReader cpu_reader(cpu, origin, "/on_cpu");
@@ -83,6 +90,7 @@ Result<Workload> load_workload(const std::string& name_or_path,
   if (overrides.global_batch_tokens) batch_tokens = *overrides.global_batch_tokens;
   if (overrides.tokens) w.tokens = overrides.tokens;
   if (overrides.precision) w.precision = *overrides.precision;
+  if (overrides.lora) w.lora = overrides.lora;
   if (batch_tokens % w.seq_len != 0) {
     const int64_t below = std::max<int64_t>(1, batch_tokens / w.seq_len) * w.seq_len;
     return Error{.where = overrides.global_batch_tokens ? "--global-batch" : origin,

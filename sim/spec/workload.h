@@ -8,6 +8,7 @@
 
 #include "sim/core/dtype.h"
 #include "sim/core/result.h"
+#include "sim/spec/lora.h"
 
 namespace meshwright {
 
@@ -34,7 +35,8 @@ struct Workload {
   std::optional<double> tokens;  ///< Budget of the whole run.
   Precision precision = Precision::kBf16;
   OptimizerRecipe optimizer;
-  uint64_t seed = 1;  ///< Of initial weights and sample order.
+  std::optional<LoraSpec> lora;  ///< Adapters are trained, the model is frozen.
+  uint64_t seed = 1;             ///< Of initial weights and sample order.
 
   [[nodiscard]] int64_t tokens_per_step() const { return seq_len * global_batch; }
   friend bool operator==(const Workload&, const Workload&) = default;
@@ -46,6 +48,7 @@ struct WorkloadOverrides {
   std::optional<int64_t> global_batch_tokens;
   std::optional<double> tokens;
   std::optional<Precision> precision;
+  std::optional<LoraSpec> lora;
 };
 
 /// A built-in name or a path to our JSON. `on_cpu` takes the document's values for CPU ranks (small

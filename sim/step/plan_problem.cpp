@@ -78,6 +78,7 @@ StepProblem step_problem(const StepStack& stack, const Plan& plan) {
           .attention = l.flash_attention ? AttentionKernel::kFlash : AttentionKernel::kUnfused,
           .recompute = recompute_kind(l.recompute),
           .sequence_parallel = l.sp,
+          .lora = plan.workload().lora.has_value(),
           .offload = l.offload.optimizer != MemoryTier::kDevice}};
 }
 
