@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "sim/step/gemm_time.h"
+#include "sim/step/step_memory.h"
 
 namespace meshwright {
 namespace {
@@ -222,16 +223,34 @@ class BlockPricer {
     }
   }
 
+  /// What shows of `comm` seconds of collectives beside one forward's matmuls.
+  [[nodiscard]] double exposed_tp(double comm) const {
+    constexpr double kPieces = 4;
+    const auto behind_matmuls = [&](double pieces) {
+      return comm / pieces + std::max(0.0, comm * (1 - 1 / pieces) - linear_f_);
+    };
+    switch (s_.tp_overlap) {
+      case TpOverlap::kFramework:
+        return comm * (p_.work.async_tp ? p_.framework.tp_async_exposed : p_.framework.tp_exposed);
+      case TpOverlap::kNone:
+        return comm;
+      case TpOverlap::kRing:
+        return behind_matmuls(s_.tp);
+      case TpOverlap::kPipe:
+        return behind_matmuls(kPieces);
+    }
+    return comm;
+  }
+
   void add_communication(const BlockShape& block, BlockCost& c) const {
     const FrameworkProfile& f = p_.framework;
     const double again = repeats_of_forward();
     const double h = p_.model.hidden;
     if (s_.tp > 1) {
-      const double bw = ring_bandwidth(p_, s_.tp, 1, f.nic_efficiency);
+      const double bw = ring_bandwidth(p_, s_.tp, 1, f.nic_efficiency, s_.tp_tier);
       const double one = 2 * (s_.tp - 1) / s_.tp * 2 * tokens_ * h / bw + 2 * f.collective_alpha_s;
-      const double exposed = p_.work.async_tp ? f.tp_async_exposed : f.tp_exposed;
-      c.tp_forward_s = exposed * collectives_ * one;
-      const double backward = p_.work.sequence_parallel ? 1.25 : 1.0;
+      c.tp_forward_s = exposed_tp(collectives_ * one);
+      const double backward = p_.work.sequence_parallel && s_.regathers ? 1.25 : 1.0;
       c.tp_s = c.tp_forward_s * (1 + again + backward);
     }
     if (s_.cp > 1 && block.attention.num_heads > 0) {
@@ -301,10 +320,12 @@ void add_scaled(BlockCost& sum, const BlockCost& x, double w) {
 double ring_bandwidth(const StepProblem& problem,
                       double size,
                       double stride,
-                      double nic_efficiency) {
+                      double nic_efficiency,
+                      NetworkTier tier) {
   const DeviceFacts& d = problem.device;
   const double nvlink = d.nvlink_bandwidth * d.nvlink_efficiency;
-  if (size * stride <= d.nvlink_domain) return nvlink;
+  if (tier == NetworkTier::kNic) return problem.links.nic_bandwidth * nic_efficiency;
+  if (tier == NetworkTier::kNvlink || size * stride <= d.nvlink_domain) return nvlink;
   const double members =
       std::clamp(d.nvlink_domain / std::max(1.0, stride), 1.0, std::max(1.0, size));
   const double nic = problem.links.nic_bandwidth * nic_efficiency * std::floor(members);
@@ -326,6 +347,7 @@ ShardCost price_shard(const StepProblem& problem, const ShardLayout& shard) {
   cost.mtp_s = model.mtp_layers * (last.total_s() + cost.head_s);
   cost.head_params = model.hidden * model.vocab / shard.tp;
   cost.embed_params = embedding_parameters(model) / shard.tp;
+  cost.saved_bytes = mean_saved_bytes(problem, shard);
   cost.hop_bytes = 2 * pricer.tokens() * model.hidden / shard.tp;
   return cost;
 }

@@ -43,8 +43,9 @@ struct ShardCost {
   double embed_s = 0;
   double head_params = 0;
   double embed_params = 0;
-  double mtp_s = 0;      ///< Multi-token prediction: its layers and heads, on the last stage.
-  double hop_bytes = 0;  ///< Of one activation between two stages.
+  double mtp_s = 0;        ///< Multi-token prediction: its layers and heads, on the last stage.
+  double hop_bytes = 0;    ///< Of one activation between two stages, a tensor rank's part.
+  double saved_bytes = 0;  ///< That the mean layer keeps for backward.
 };
 
 [[nodiscard]] ShardCost price_shard(const StepProblem& problem, const ShardLayout& shard);
@@ -54,6 +55,7 @@ struct ShardCost {
 [[nodiscard]] double ring_bandwidth(const StepProblem& problem,
                                     double size,
                                     double stride,
-                                    double nic_efficiency);
+                                    double nic_efficiency,
+                                    NetworkTier tier = NetworkTier::kByPlace);
 
 }  // namespace meshwright

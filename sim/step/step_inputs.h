@@ -105,7 +105,25 @@ struct StepWorkload {
 
 struct LinkFacts {
   double devices_per_node = 8;
-  double nic_bandwidth = 25e9;  ///< Bytes/s per device, one direction.
+  double nic_bandwidth = 25e9;   ///< Bytes/s per device, one direction.
+  double host_bandwidth = 12e9;  ///< Bytes/s per device to the host's memory, one direction.
+};
+
+/// The network of an axis: the one that its ranks' places give, or one that was chosen for it.
+enum class NetworkTier : uint8_t { kByPlace, kNvlink, kNic };
+
+/// How tensor-parallel collectives run beside matmuls: as the framework was measured; one after the
+/// other; a ring of p2p steps behind the pieces of a matmul; in a few pieces, each behind the
+/// matmul of the one before (Calculon's three; SC'23, doi:10.1145/3581784.3607102).
+enum class TpOverlap : uint8_t { kFramework, kNone, kRing, kPipe };
+
+/// How gradient reduction runs: as the framework was measured; after the step; behind the last
+/// backward.
+enum class DpOverlap : uint8_t { kFramework, kNone, kBackward };
+
+/// States that live in the host's memory between their uses.
+struct OffloadChoice {
+  bool weights = false, activations = false, optimizer = false;
 };
 
 /// What fixes the cost of one block on one rank.
@@ -113,6 +131,9 @@ struct ShardLayout {
   double tp = 1, cp = 1, ep = 1;
   double expert_tp = 1;  ///< Ranks that an expert's width is split over; 1: ep runs over tp too.
   double micro_batch = 1;
+  NetworkTier tp_tier = NetworkTier::kByPlace;
+  TpOverlap tp_overlap = TpOverlap::kFramework;
+  bool regathers = true;  ///< Under sequence parallelism, gathers matmul inputs again for backward.
   int zero = 0;
   double dp = 1;  ///< Only where zero is 3: the group that gathers each layer.
 };
@@ -123,6 +144,11 @@ struct StepLayout {
   int zero = 0;
   StepSchedule schedule = StepSchedule::kOneFOneB;
   double micro_batches = 1;
+  NetworkTier pp_tier = NetworkTier::kByPlace;
+  NetworkTier dp_tier = NetworkTier::kByPlace;
+  DpOverlap dp_overlap = DpOverlap::kFramework;
+  bool scatters_hops = true;  ///< Each tensor rank sends its part of an activation to its peer.
+  OffloadChoice offload;
   /// Layers of the fullest middle, first and last stage; see split_layers().
   double layers_max = 0, layers_first = 0, layers_last = 0;
   /// What does not divide is laid out by hand, so that ends and middle take equally long.

@@ -24,7 +24,8 @@ double attention_bytes(const StepProblem& p, const ShardLayout& s, const Attenti
   const double h = p.model.hidden;
   const double heads = a.num_heads / t;
   const double kv = std::max(1.0, a.num_kv_heads / t);
-  double per_token = (4 * h + (p.model.dropout > 0 ? h : 0)) / sp;  // norm in, qkv in, mask
+  // Norm in, mask; qkv in, which stays whole where backward does not gather it again.
+  double per_token = (2 * h + (p.model.dropout > 0 ? h : 0)) / sp + 2 * h / (s.regathers ? sp : 1);
   if (a.kv_lora_rank > 0) {
     // Down-projections before and after their norms, query, key, the buffer of key and value.
     per_token += 4 * a.q_lora_rank + 4 * a.kv_lora_rank + 2 * a.rope_head_dim;
@@ -46,7 +47,8 @@ double ffn_bytes(const StepProblem& p, const ShardLayout& s, const FfnShape& f) 
   const double sp = p.work.sequence_parallel ? t : 1;
   const double h = p.model.hidden;
   const double per_width = p.model.gated_ffn ? 6 : 4;  // both halves and their product
-  double per_token = (4 * h + (p.model.dropout > 0 ? h : 0)) / sp + per_width * f.width / t;
+  double per_token = (2 * h + (p.model.dropout > 0 ? h : 0)) / sp + per_width * f.width / t +
+                     2 * h / (s.regathers ? sp : 1);
   if (f.num_experts > 0) {
     const double in = f.latent > 0 ? f.latent : h;
     // Rows in and out of the experts, which every rank of a split expert has whole.
@@ -64,16 +66,6 @@ double mamba_bytes(const StepProblem& p, const ShardLayout& s, const MambaShape&
 
 double tokens_of(const StepProblem& p, const ShardLayout& s) {
   return s.micro_batch * p.work.seq / s.cp;
-}
-
-double mean_saved_bytes(const StepProblem& p, const ShardLayout& s) {
-  double sum = 0, layers = 0;
-  for (int i = 0; i < p.model.num_kinds; ++i) {
-    const BlockShape& b = p.model.kinds[static_cast<size_t>(i)];
-    sum += b.count * saved_activation_bytes(p, s, b);
-    layers += b.count;
-  }
-  return sum / layers;
 }
 
 struct StageParams {
@@ -97,6 +89,15 @@ StageParams stage_params(const StepProblem& p, const StepLayout& l, double layer
     sum.largest = std::max(sum.largest, dense + experts);
   }
   return sum;
+}
+
+/// Less what the host holds: two layers' weights, or two layers' activations, are at hand.
+void apply_offload(const StepProblem& p, const StepLayout& l, double layers, StepMemory& m) {
+  const double at_hand = std::min(1.0, 2 / std::max(1.0, layers));
+  if (l.offload.weights) m.weights_bytes *= at_hand;
+  if (l.offload.activations && p.work.recompute != RecomputeKind::kFull)
+    m.activations_bytes *= std::min(1.0, at_hand / micro_batches_in_flight(l, 0));
+  if (l.offload.optimizer) m.optimizer_bytes = 0;
 }
 
 enum class Stage : uint8_t { kFirst, kSecond, kLast };
@@ -150,10 +151,21 @@ StepMemory stage_memory(const StepProblem& p,
     // The layer being recomputed; on the last stage it follows the loss, whose logits are gone.
     memory.workspace_bytes += last ? std::max(0.0, one - memory.logits_bytes) : one;
   }
+  apply_offload(p, l, layers, memory);
   return memory;
 }
 
 }  // namespace
+
+double mean_saved_bytes(const StepProblem& p, const ShardLayout& s) {
+  double sum = 0, layers = 0;
+  for (int i = 0; i < p.model.num_kinds; ++i) {
+    const BlockShape& b = p.model.kinds[static_cast<size_t>(i)];
+    sum += b.count * saved_activation_bytes(p, s, b);
+    layers += b.count;
+  }
+  return sum / layers;
+}
 
 double saved_activation_bytes(const StepProblem& p, const ShardLayout& s, const BlockShape& block) {
   const double tokens = tokens_of(p, s);

@@ -42,6 +42,9 @@ struct StepMemory {
                                             const ShardLayout& shard,
                                             const BlockShape& block);
 
+/// Their mean over the model's layers.
+[[nodiscard]] double mean_saved_bytes(const StepProblem& problem, const ShardLayout& shard);
+
 /// Micro-batches (in units of whole stages) whose activations stage `rank` holds at its peak:
 /// min(m, p - r) for 1F1B; interleaved adds (p - 1)/(p v) on the first stage.
 [[nodiscard]] double micro_batches_in_flight(const StepLayout& layout, double rank);

@@ -8,7 +8,6 @@ namespace meshwright {
 namespace {
 
 constexpr double kAdamBytes = 34;  // per parameter: read g, p, m, v, master; write the last four
-constexpr double kHostLinkBytes = 12e9;  // bytes/s, optimizer on the host, both directions shared
 
 /// Rings of gradients (and of gathered weights) of one step.
 double replica_exchange(const StepProblem& p, const StepLayout& l, double dense, double experts) {
@@ -17,7 +16,7 @@ double replica_exchange(const StepProblem& p, const StepLayout& l, double dense,
   double t = 0;
   const double group = l.dp * l.shard.cp;
   if (group > 1) {
-    const double bw = ring_bandwidth(p, group, l.shard.tp, nic);
+    const double bw = ring_bandwidth(p, group, l.shard.tp, nic, l.dp_tier);
     t += (group - 1) / group * bytes * dense / bw;
   }
   const double expert_group = group * l.shard.tp / (l.shard.ep * l.shard.expert_tp);
@@ -26,6 +25,17 @@ double replica_exchange(const StepProblem& p, const StepLayout& l, double dense,
     t += (expert_group - 1) / expert_group * bytes * experts / bw;
   }
   return t;
+}
+
+/// Seconds per micro-batch by which moving a layer's offloaded states takes longer than computing
+/// it: weights come for forward and for backward, saved tensors leave and return.
+double offload_time(const StepProblem& p, const ShardCost& c, const StepLayout& l) {
+  if (!l.offload.weights && !l.offload.activations) return 0;
+  const BlockCost& b = c.block;
+  const double bytes = (l.offload.weights ? 2 * (b.dense_params + b.expert_params) : 0) +
+                       (l.offload.activations ? c.saved_bytes : 0);
+  const double t = bytes / p.links.host_bandwidth;
+  return std::max(0.0, t - b.forward_s) + std::max(0.0, t - b.backward_s - b.recompute_s);
 }
 
 /// Seconds of gathers and reduce-scatter of one fully sharded layer of `params` parameters.
@@ -63,6 +73,8 @@ StepTerms evaluate_step(const StepProblem& p, const ShardCost& c, const StepLayo
   const double accumulate =
       m > 1 && !p.work.lora ? f.accumulate_bytes * (b.dense_params + b.expert_params) / stream : 0;
   double layer = b.total_s() + accumulate;
+  const double moved = offload_time(p, c, l);
+  layer += moved;
   double shown_gather = 0;
   if (l.zero == 3 || (l.zero == 2 && f.zero3_nic_efficiency != f.nic_efficiency)) {
     const double gather = gather_time(p, l, b.dense_params + b.expert_params);
@@ -100,11 +112,12 @@ StepTerms evaluate_step(const StepProblem& p, const ShardCost& c, const StepLayo
   t.bubble_s = bubble;
   if (l.pp > 1) {
     const double stride = l.shard.tp * l.shard.cp * l.dp;
-    const bool inside = stride * 2 <= p.device.nvlink_domain;
-    const double hop =
-        c.hop_bytes / (inside ? p.device.nvlink_bandwidth * p.device.nvlink_efficiency
-                              : p.links.nic_bandwidth * f.nic_efficiency) +
-        f.collective_alpha_s;
+    const bool inside = l.pp_tier == NetworkTier::kNvlink || (l.pp_tier == NetworkTier::kByPlace &&
+                                                              stride * 2 <= p.device.nvlink_domain);
+    const double hop = c.hop_bytes * (l.scatters_hops ? 1 : l.shard.tp) /
+                           (inside ? p.device.nvlink_bandwidth * p.device.nvlink_efficiency
+                                   : p.links.nic_bandwidth * f.nic_efficiency) +
+                       f.collective_alpha_s;
     const double hops = l.vpp > 1 ? 2.4 * l.vpp * (l.pp - 1) : 2 * (l.pp - 1) * (m / l.pp + 0.68);
     t.exposed_pp_s = f.pp_exposed * hops * hop;
   }
@@ -122,16 +135,28 @@ StepTerms evaluate_step(const StepProblem& p, const ShardCost& c, const StepLayo
     const double total = replica_exchange(p, l, dense, experts);
     const double hiding =
         f.dp_hidden_share * layers * (b.forward_s + b.backward_s) / (l.pp > 1 ? l.vpp : 1);
-    t.exposed_dp_s += f.dp_exposed * total + std::max(0.0, (1 - f.dp_exposed) * total - hiding);
+    switch (l.dp_overlap) {
+      case DpOverlap::kFramework:
+        t.exposed_dp_s += f.dp_exposed * total + std::max(0.0, (1 - f.dp_exposed) * total - hiding);
+        break;
+      case DpOverlap::kNone:
+        t.exposed_dp_s += total;
+        break;
+      case DpOverlap::kBackward:
+        t.exposed_dp_s += std::max(0.0, total - layers * b.backward_s / (l.pp > 1 ? l.vpp : 1));
+        break;
+    }
   }
   const double expert_group = std::max(1.0, group * l.shard.tp / (l.shard.ep * l.shard.expert_tp));
   const double owned = l.zero >= 1 ? dense / group + experts / expert_group : dense + experts;
   t.optimizer_s = kAdamBytes * owned / stream;
-  if (p.work.offload) t.optimizer_s += kAdamBytes * owned / kHostLinkBytes;
+  if (p.work.offload || l.offload.optimizer)
+    t.optimizer_s += kAdamBytes * owned / p.links.host_bandwidth;
 
   const double nodes =
       std::max(1.0, l.shard.tp * l.shard.cp * l.dp * l.pp / p.links.devices_per_node);
-  t.other_s = f.straggle_per_doubling * std::log2(nodes) * t.total_s();
+  t.other_s = m * layers * moved;
+  t.other_s += f.straggle_per_doubling * std::log2(nodes) * t.total_s();
   return t;
 }
 
