@@ -19,6 +19,7 @@ SIM_LAYERS = [
     {"mesh"},
     {"plan", "report", "schedule"},
     {"memory", "data", "step"},
+    {"search"},
     {"cost"},
     {"simulator"},
     {"planner"},
