@@ -90,7 +90,7 @@ StageParams stage_params(const StepProblem& p, const StepLayout& l, double layer
     const BlockShape& b = p.model.kinds[static_cast<size_t>(kind)];
     const double count = std::min(left, b.count);
     left -= count;
-    const double dense = dense_parameters(p.model, b) / l.shard.tp;
+    const double dense = dense_parameters_of_rank(p.model, b, l.shard.tp);
     const double experts = expert_parameters(p.model, b) / (l.shard.ep * l.shard.expert_tp);
     sum.dense += count * dense;
     sum.experts += count * experts;
@@ -110,8 +110,11 @@ StepMemory stage_memory(const StepProblem& p,
   const double layers = last ? l.layers_last : first ? l.layers_first : l.layers_max;
   const double table = p.model.hidden * p.model.vocab / l.shard.tp;
   StageParams params = stage_params(p, l, l.pp == 1 ? p.model.num_layers() : layers, last);
-  if (first) params.dense += embedding_parameters(p.model) / l.shard.tp;
-  if (last && (l.pp > 1 || !p.model.tied_embeddings)) params.dense += table;
+  if (first) params.dense += embedding_parameters_of_rank(p.model, l.shard.tp);
+  if (last) {
+    params.dense += final_norm_parameters(p.model);
+    if (l.pp > 1 || !p.model.tied_embeddings) params.dense += table;
+  }
   StepMemory memory = state_memory(convention, l, params.dense, params.experts);
 
   const double tokens = tokens_of(p, l.shard);

@@ -94,7 +94,7 @@ TEST(StepTime, DataParallelVolumeIsTheRings) {
   StepProblem p = testing::gpt_problem(2, 1024, 16);
   p.framework.gradient_bytes = 2;
   const StepLayout l = testing::layout(1, 1, 8, 1, 1);
-  const double bytes = 2 * 7.0 / 8 * 2 * (total_parameters(p.model) - 2 * p.model.hidden);
+  const double bytes = 2 * 7.0 / 8 * 2 * total_parameters(p.model);
   const double nvlink = p.device.nvlink_bandwidth * p.device.nvlink_efficiency;
   EXPECT_NEAR(step_of(p, l).exposed_dp_s / (bytes / nvlink), 1, 1e-6);
 }
