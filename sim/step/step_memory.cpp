@@ -222,8 +222,7 @@ StepMemory state_memory(StateConvention convention,
     case StateConvention::kDeepSpeed:
       m.weights_bytes = 2 * sharded(3);
       m.gradients_bytes = 2 * sharded(2);
-      m.optimizer_bytes =
-          (l.zero >= 1 ? 16 : 12) * sharded(1);  // ZeRO: FP32 gradients of its shard
+      m.optimizer_bytes = 16 * sharded(1);  // with gradients cast to FP32 for the update
       break;
     case StateConvention::kDeepSpeedBf16:
       m.weights_bytes = 2 * sharded(3);
@@ -264,6 +263,8 @@ StepMemory peak_memory(const StepProblem& p, StateConvention convention, const S
 // Context and NCCL about 3 GB; 16 % held by PyTorch's caching allocator on published fp16 runs.
 double device_memory(double allocated_bytes) { return 1.16 * allocated_bytes + 3e9; }
 
-double memory_upper_bound(double allocated_bytes) { return 1.12 * allocated_bytes + 1.0e9; }
+double memory_upper_bound(double allocated_bytes) {
+  return (1 + kAllocatorShare) * allocated_bytes + kLibraryWorkspaceBytes;
+}
 
 }  // namespace meshwright

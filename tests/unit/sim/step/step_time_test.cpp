@@ -10,10 +10,7 @@
 namespace meshwright {
 namespace {
 
-StepTerms step_of(const StepProblem& p, StepLayout l) {
-  split_layers(p.model.num_layers(), l);
-  return evaluate_step(p, price_shard(p, l.shard), l);
-}
+using testing::step_of;
 
 TEST(StepTime, OneRankHasNoCommunicationAndNoBubble) {
   const StepTerms t = step_of(testing::gpt_problem(24, 2048, 16), testing::layout(1, 1, 1, 2, 32));
