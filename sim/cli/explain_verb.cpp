@@ -78,6 +78,7 @@ Result<int> run_explain(const ExplainOptions& o, bool json, const Environment& e
   const MemoryProfile memory = replay_memory(plan, build_program(plan), rank);
   report.peak_memory = memory.peak;
   report.memory = memory.at_peak;
+  report.memory_bound = memory_bound(plan, memory);
   const std::vector<AxisTraffic> traffic = step_traffic(plan, rank);
 
   if (json) {

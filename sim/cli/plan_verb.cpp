@@ -95,7 +95,7 @@ void print_text(const Problem& p, const PlannerResult& result, const CostModel& 
              result.elapsed_s,
              result.feasible,
              result.examined - result.feasible);
-  fmt::print("{:>2}  {:<44} {:>10} {:>12} {:>6} {:>7} {:>11}  {}\n",
+  fmt::print("{:>2}  {:<44} {:>10} {:>12} {:>6} {:>7} {:>11} {:>11}  {}\n",
              "#",
              "layout",
              "step",
@@ -103,6 +103,7 @@ void print_text(const Problem& p, const PlannerResult& result, const CostModel& 
              "MFU",
              "bubble",
              "peak/rank",
+             "at most",
              "loses to #1 by");
   for (size_t i = 0; i < result.plans.size(); ++i) {
     const RankedPlan& r = result.plans[i];
@@ -112,7 +113,7 @@ void print_text(const Problem& p, const PlannerResult& result, const CostModel& 
         why = fmt::format("{} of {}", show(d->difference), key(d->term));
       }
     }
-    fmt::print("{:>2}  {:<44} {:>10} {:>12.0f} {:>5.1f}% {:>6.1f}% {:>11}  {}\n",
+    fmt::print("{:>2}  {:<44} {:>10} {:>12.0f} {:>5.1f}% {:>6.1f}% {:>11} {:>11}  {}\n",
                i + 1,
                summary(r.plan.layout()),
                show(r.simulation.report.step_time),
@@ -120,6 +121,7 @@ void print_text(const Problem& p, const PlannerResult& result, const CostModel& 
                100 * r.simulation.mfu,
                100 * r.simulation.bubble_fraction,
                show(r.simulation.report.peak_memory),
+               show(r.simulation.report.memory_bound->upper),
                why);
   }
   if (!result.rejected.empty()) {

@@ -36,13 +36,39 @@ std::string memory_text(const StepReport& report, Bytes capacity) {
                         show(report[term]),
                         100 * (report[term] / report.peak_memory));
   }
-  return text + fmt::format("  {:<18} {:>11} of {} per device ({})\n",
-                            "peak",
-                            show(report.peak_memory),
-                            show(capacity),
-                            report.peak_memory <= capacity
-                                ? "fits"
-                                : fmt::format("{} too much", show(report.peak_memory - capacity)));
+  text += fmt::format("  {:<18} {:>11}\n", "peak", show(report.peak_memory));
+  Bytes upper = report.peak_memory;
+  if (report.memory_bound) {
+    const MemoryBound& b = *report.memory_bound;
+    upper = b.upper;
+    const auto line = [&](const char* name, Bytes bytes, const std::string& what) {
+      if (bytes.v > 0) text += fmt::format("  {:<18} {:>11} {}\n", name, show(bytes), what);
+    };
+    line("+ fragmentation", b.fragmentation, "of the allocator, and what the model misses");
+    line("+ workspace", b.workspace, "of libraries");
+    line("+ communicators",
+         b.communicators,
+         fmt::format("buffers of {:.0f} groups", b.num_communicators));
+  }
+  text +=
+      fmt::format("  {:<18} {:>11} of {} per device ({})\n",
+                  "upper bound",
+                  show(upper),
+                  show(capacity),
+                  upper <= capacity ? "fits" : fmt::format("{} too much", show(upper - capacity)));
+  if (report.memory_bound) {
+    const MemoryBound& b = *report.memory_bound;
+    text += b.coverage < 1 ? fmt::format("  such bounds held for {:.0f} of 100 measured peaks\n",
+                                         100 * b.coverage)
+                           : std::string("  exact: requested bytes of a CPU rank\n");
+    text += fmt::format(
+        "  {:<18} {:>11} while Adam has no moments yet\n", "first step", show(b.first_step_peak));
+    text += fmt::format("  {:<18} {:>11}, with {} copied to the host\n",
+                        "while saving",
+                        show(b.save_peak),
+                        show(b.snapshot));
+  }
+  return text;
 }
 
 std::optional<double> ComparedTerm::rel_err() const {

@@ -104,10 +104,12 @@ Judged judge(const std::shared_ptr<const Problem>& problem,
   j.plan = std::move(outcome.plan);
   if (problem->cluster.is_local()) j.broken = executor_refuses(*j.plan);
   const Bytes capacity = problem->cluster.capacity();
-  if (j.broken || memory_floor(*j.plan, cost, cache) > capacity) return j;
+  if (j.broken || memory_upper_bound(*j.plan, memory_floor(*j.plan, cost, cache)) > capacity)
+    return j;
   const StageCosts costs(*j.plan, cost, cache);
   j.peak = estimate_peak_memory(*j.plan, costs);
-  if (*j.peak <= capacity) j.time = estimate_time(*j.plan, cost, costs);
+  if (memory_upper_bound(*j.plan, *j.peak) <= capacity)
+    j.time = estimate_time(*j.plan, cost, costs);
   return j;
 }
 
@@ -182,11 +184,23 @@ PlannerResult plan_layouts(const std::shared_ptr<const Problem>& problem,
     if (j.broken) {
       rejections.add(rule_group(*j.broken), layouts[i], [&] { return to_string(*j.broken); });
     } else if (!j.time) {
-      rejections.add("memory: peak must not exceed the capacity of a device", layouts[i], [&] {
-        const Bytes peak =
-            j.peak ? *j.peak : estimate_peak_memory(*j.plan, StageCosts(*j.plan, cost, cache));
-        return fmt::format("needs {}, a device has {}", show(peak), show(capacity));
-      });
+      rejections.add(
+          "memory: the upper bound of the peak must not exceed the capacity of a device",
+          layouts[i],
+          [&] {
+            const Bytes peak =
+                j.peak ? *j.peak : estimate_peak_memory(*j.plan, StageCosts(*j.plan, cost, cache));
+            const Bytes upper = memory_upper_bound(*j.plan, peak);
+            if (upper == peak) {
+              return fmt::format("needs {}, a device has {}", show(peak), show(capacity));
+            }
+            return fmt::format(
+                "needs {}, up to {} with allocator, libraries and communicators; a "
+                "device has {}",
+                show(peak),
+                show(upper),
+                show(capacity));
+          });
     } else {
       feasible.push_back({*std::move(j.plan), *j.time});
     }

@@ -13,6 +13,7 @@
 
 #include "sim/core/units.h"
 #include "sim/mesh/mesh.h"
+#include "sim/report/memory_bound.h"
 #include "sim/report/timeline.h"
 
 namespace meshwright {
@@ -53,6 +54,7 @@ struct StepReport {
   std::array<Seconds, kNumTerms> terms{};
   Bytes peak_memory;                            ///< Requested bytes, maximum over ranks.
   std::array<Bytes, kNumMemoryTerms> memory{};  ///< Of that rank, at its peak.
+  std::optional<MemoryBound> memory_bound;      ///< Of that rank; predicted reports alone.
 
   [[nodiscard]] Seconds& operator[](Term t) { return terms[static_cast<size_t>(t)]; }
   [[nodiscard]] Seconds operator[](Term t) const { return terms[static_cast<size_t>(t)]; }

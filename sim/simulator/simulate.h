@@ -13,6 +13,7 @@
 #include <string>
 
 #include "sim/cost/cost_model.h"
+#include "sim/memory/memory_bound.h"
 #include "sim/memory/replay.h"
 #include "sim/plan/plan.h"
 #include "sim/report/step_report.h"
@@ -29,7 +30,7 @@ struct Simulation {
       0;  ///< Model FLOP utilisation, without recompute, of the data sheet's or measured peak.
   double bubble_fraction = 0;
   double tokens_per_s = 0;  ///< Of the whole job.
-  bool fits = false;        ///< peak_memory <= capacity of a device.
+  bool fits = false;        ///< The upper bound of the peak is within the capacity.
 };
 
 /// `cache` may be shared by the calls of one search over one problem and cost model.

@@ -55,7 +55,12 @@ struct ModelShape {
   double position_rows = 0;  ///< Of a learned table.
   bool tied_embeddings = false;
   bool gated_ffn = false;
-  bool bias = false;  ///< On linears and norms (GPT).
+  bool bias = false;         ///< On linears and norms (GPT).
+  bool qkv_bias = false;     ///< On query, key and value alone (Qwen2).
+  bool qk_norm = false;      ///< A norm over each query and key head (Qwen3).
+  bool post_norms = false;   ///< Norms after the mixers too (Gemma 2).
+  bool router_bias = false;  ///< One correction per expert (DeepSeek-V3).
+  bool shared_gate = false;  ///< A gate on the shared experts (Qwen2-MoE).
   double dropout = 0;
   double mtp_layers = 0;  ///< Multi-token prediction: a layer of the last kind plus a head each.
   int num_kinds = 0;
@@ -76,6 +81,14 @@ struct ModelShape {
 [[nodiscard]] double dense_parameters(const ModelShape& model, const BlockShape& block);
 [[nodiscard]] double expert_parameters(const ModelShape& model, const BlockShape& block);
 [[nodiscard]] double embedding_parameters(const ModelShape& model);
+[[nodiscard]] double final_norm_parameters(const ModelShape& model);
+/// What one of `tp` tensor-parallel ranks holds of a block's dense parameters, and of the
+/// embedding. Norms, position tables, routers, MLA's down-projections and the biases of
+/// row-parallel matmuls are whole on each rank; key and value heads shrink until a rank has one.
+[[nodiscard]] double dense_parameters_of_rank(const ModelShape& model,
+                                              const BlockShape& block,
+                                              double tp);
+[[nodiscard]] double embedding_parameters_of_rank(const ModelShape& model, double tp);
 /// Every parameter once; a tied head is the embedding.
 [[nodiscard]] double total_parameters(const ModelShape& model);
 /// Parameters that one token meets: of the routed experts only the top-k.

@@ -206,8 +206,7 @@ class BlockPricer {
     }
     add_communication(block, c);
     add_host(block, c);
-    const double params = dense_parameters(p_.model, block);
-    c.dense_params = params / s_.tp;
+    c.dense_params = dense_parameters_of_rank(p_.model, block, s_.tp);
     c.expert_params = expert_parameters(p_.model, block) / (s_.ep * s_.expert_tp);
     return c;
   }
@@ -346,8 +345,9 @@ ShardCost price_shard(const StepProblem& problem, const ShardLayout& shard) {
   cost.embed_s = pricer.embed_time();
   cost.mtp_s = model.mtp_layers * (last.total_s() + cost.head_s);
   cost.head_params = model.hidden * model.vocab / shard.tp;
-  cost.embed_params = embedding_parameters(model) / shard.tp;
   cost.saved_bytes = mean_saved_bytes(problem, shard);
+  cost.final_norm_params = final_norm_parameters(model);
+  cost.embed_params = embedding_parameters_of_rank(model, shard.tp);
   cost.hop_bytes = 2 * pricer.tokens() * model.hidden / shard.tp;
   return cost;
 }

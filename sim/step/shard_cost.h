@@ -41,7 +41,8 @@ struct ShardCost {
   double layers = 0;
   double head_s = 0;  ///< Final norm, output projection, loss: forward and backward.
   double embed_s = 0;
-  double head_params = 0;
+  double head_params = 0;        ///< Its table, which a tied one shares with the embedding.
+  double final_norm_params = 0;  ///< On the head's rank.
   double embed_params = 0;
   double mtp_s = 0;        ///< Multi-token prediction: its layers and heads, on the last stage.
   double hop_bytes = 0;    ///< Of one activation between two stages, a tensor rank's part.

@@ -82,7 +82,7 @@ StageParams stage_params(const StepProblem& p, const StepLayout& l, double layer
     const BlockShape& b = p.model.kinds[static_cast<size_t>(kind)];
     const double count = std::min(left, b.count);
     left -= count;
-    const double dense = dense_parameters(p.model, b) / l.shard.tp;
+    const double dense = dense_parameters_of_rank(p.model, b, l.shard.tp);
     const double experts = expert_parameters(p.model, b) / (l.shard.ep * l.shard.expert_tp);
     sum.dense += count * dense;
     sum.experts += count * experts;
@@ -111,8 +111,11 @@ StepMemory stage_memory(const StepProblem& p,
   const double layers = last ? l.layers_last : first ? l.layers_first : l.layers_max;
   const double table = p.model.hidden * p.model.vocab / l.shard.tp;
   StageParams params = stage_params(p, l, l.pp == 1 ? p.model.num_layers() : layers, last);
-  if (first) params.dense += embedding_parameters(p.model) / l.shard.tp;
-  if (last && (l.pp > 1 || !p.model.tied_embeddings)) params.dense += table;
+  if (first) params.dense += embedding_parameters_of_rank(p.model, l.shard.tp);
+  if (last) {
+    params.dense += final_norm_parameters(p.model);
+    if (l.pp > 1 || !p.model.tied_embeddings) params.dense += table;
+  }
   StepMemory memory = state_memory(convention, l, params.dense, params.experts);
 
   const double tokens = tokens_of(p, l.shard);
@@ -231,8 +234,7 @@ StepMemory state_memory(StateConvention convention,
     case StateConvention::kDeepSpeed:
       m.weights_bytes = 2 * sharded(3);
       m.gradients_bytes = 2 * sharded(2);
-      m.optimizer_bytes =
-          (l.zero >= 1 ? 16 : 12) * sharded(1);  // ZeRO: FP32 gradients of its shard
+      m.optimizer_bytes = 16 * sharded(1);  // with gradients cast to FP32 for the update
       break;
     case StateConvention::kDeepSpeedBf16:
       m.weights_bytes = 2 * sharded(3);
@@ -273,6 +275,8 @@ StepMemory peak_memory(const StepProblem& p, StateConvention convention, const S
 // Context and NCCL about 3 GB; 16 % held by PyTorch's caching allocator on published fp16 runs.
 double device_memory(double allocated_bytes) { return 1.16 * allocated_bytes + 3e9; }
 
-double memory_upper_bound(double allocated_bytes) { return 1.12 * allocated_bytes + 1.0e9; }
+double memory_upper_bound(double allocated_bytes) {
+  return (1 + kAllocatorShare) * allocated_bytes + kLibraryWorkspaceBytes;
+}
 
 }  // namespace meshwright

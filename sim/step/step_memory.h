@@ -15,8 +15,8 @@ namespace meshwright {
 /// Who keeps which copy of a parameter.
 enum class StateConvention : uint8_t {
   kMegatron,       ///< BF16 weights, FP32 main gradients, FP32 master and moments: 18 B; 6 + 12/d.
-  kDeepSpeed,      ///< FP16 weights and gradients, FP32 master and moments: 16 B (ZeRO stages).
-                   ///< Its sharded optimizer also keeps FP32 gradients.
+  kDeepSpeed,      ///< FP16 weights and gradients, FP32 master and moments: the 16 B of the ZeRO
+                   ///< paper; and 4 B that its optimizer casts the gradients of its shard to.
   kDeepSpeedBf16,  ///< The same with FP32 gradients accumulated beside the BF16 ones.
   kTorchFsdp,      ///< FP32 master sharded, BF16 gathered: 16/d and live layers.
   kFp32,           ///< FP32 throughout: 16 B; 8 + 8/d.
@@ -68,8 +68,15 @@ struct StepMemory {
 /// communicators, and blocks that the caching allocator keeps.
 [[nodiscard]] double device_memory(double allocated_bytes);
 
-/// Device memory to leave for the point estimate: context, communicators, fragmentation. Judged on
-/// published peaks: holds for 95 of 100.
+/// Share of the allocated bytes that a caching allocator holds beyond them and that the model
+/// misses, and what libraries take from it.
+inline constexpr double kAllocatorShare = 0.09;
+inline constexpr double kLibraryWorkspaceBytes = 1.0e9;
+/// Share of the published peaks that memory_upper_bound() holds for, at least.
+inline constexpr double kMemoryBoundCoverage = 0.95;
+
+/// What a framework may report where the point estimate is `allocated_bytes`. Communicators and the
+/// device's context come on top: no framework reports them.
 [[nodiscard]] double memory_upper_bound(double allocated_bytes);
 
 }  // namespace meshwright

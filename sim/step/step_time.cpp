@@ -123,11 +123,12 @@ StepTerms evaluate_step(const StepProblem& p, const ShardCost& c, const StepLayo
   }
 
   // Replicas and optimizer.
-  const double ends_params = l.pp == 1
-                                 ? c.embed_params + (p.model.tied_embeddings ? 0 : c.head_params)
-                                 : (ends               ? c.head_params
-                                    : fullest == first ? c.embed_params
-                                                       : 0);
+  const double head_params = c.head_params + c.final_norm_params;
+  const double tied = p.model.tied_embeddings ? c.head_params : 0;
+  const double ends_params = l.pp == 1          ? c.embed_params + head_params - tied
+                             : ends             ? head_params
+                             : fullest == first ? c.embed_params
+                                                : 0;
   const double dense = p.work.lora ? 0.0 : layers * b.dense_params + ends_params;
   const double experts = p.work.lora ? 0.0 : layers * b.expert_params;
   const double group = l.dp * l.shard.cp;

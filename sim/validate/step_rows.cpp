@@ -34,7 +34,6 @@ ValidatedRow step_memory_row(const TrainingCase& c, int64_t line, const StepMemo
   const double bytes = off_device ? device_memory(allocated) : allocated;
   row.predicted = bytes / kBytesPerGiB;
   row.bound_high = memory_upper_bound(bytes) / kBytesPerGiB;
-  row.bound_low = *row.predicted * *row.predicted / *row.bound_high;
   return row;
 }
 

@@ -30,9 +30,10 @@ ValidationSummary summary_of(const RowRefs& rows, std::string source, std::strin
     signed_errors.push_back(e);
     predicted.push_back(*row->predicted);
     measured.push_back(*row->measured);
-    if (row->bound_low && row->bound_high) {
+    if (row->bound_high) {
       ++bounded;
-      if (*row->measured >= *row->bound_low && *row->measured <= *row->bound_high) ++inside;
+      if (*row->measured >= row->bound_low.value_or(0) && *row->measured <= *row->bound_high)
+        ++inside;
     }
   }
   s.count = static_cast<int64_t>(rows.size());

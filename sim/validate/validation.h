@@ -24,8 +24,8 @@ struct ValidatedRow {
   std::string unit;  ///< Of predicted, measured and the bounds.
   std::optional<double> predicted;
   std::optional<double> measured;
-  std::optional<double> bound_low;  ///< 80 % interval of the prediction.
-  std::optional<double> bound_high;
+  std::optional<double> bound_low;   ///< 80 % interval of the prediction;
+  std::optional<double> bound_high;  ///< alone where it bounds a peak of memory (95 %).
   std::string skipped;     ///< Why there is no prediction or no comparison; empty when there is.
   std::string rank_group;  ///< Rows whose order matters: layouts of one model on one cluster.
 

@@ -633,7 +633,9 @@ class JsonOutput(CliTest):
                 sum(plan["terms"].values()), plan["step_time_s"], delta=1e-9 * plan["step_time_s"]
             )
             self.assertAlmostEqual(sum(plan["memory"].values()), plan["peak_memory_bytes"], delta=1)
-            self.assertLessEqual(plan["peak_memory_bytes"], plan["capacity_bytes"])
+            self.assertLessEqual(plan["peak_memory_bytes"],
+                                 plan["memory_bound"]["upper_bound_bytes"])
+            self.assertLessEqual(plan["memory_bound"]["upper_bound_bytes"], plan["capacity_bytes"])
             self.assertAlmostEqual(plan["tokens_per_s"] * plan["step_time_s"], 524288, delta=1)
             self.assertTrue(0 < plan["mfu"] < 1 and 0 <= plan["bubble_fraction"] < 1)
             layout = plan["layout"]

@@ -165,6 +165,17 @@ TEST(PipelineOrder, PeakInFlightIsTheTable) {
   }
 }
 
+// A bubble below 10 % of the step needs m > 9 (p - 1); 10 (p - 1) is 10 % of the ideal time.
+TEST(PipelineOrder, TenPercentIsNineTimesTheOtherStages) {
+  for (const int p : {2, 4, 8}) {
+    const SlotRun at_nine = play_slots({ScheduleKind::k1f1b, p, 1, 9 * (p - 1)}, kEqual);
+    EXPECT_DOUBLE_EQ(at_nine.bubble() / at_nine.makespan, 0.1);
+    const SlotRun at_ten = play_slots({ScheduleKind::k1f1b, p, 1, 10 * (p - 1)}, kEqual);
+    EXPECT_LT(at_ten.bubble() / at_ten.makespan, 0.1);
+    EXPECT_DOUBLE_EQ(at_ten.bubble() / (at_ten.makespan - at_ten.bubble()), 0.1);
+  }
+}
+
 // 405B on 8 stages with 8 micro-batches, torchtitan issue 773: 1F1B 100 and interleaved (v = 2) 128
 // tokens/s per GPU; equal stages give (8 + 7) / (8 + 3.5).
 TEST(PipelineOrder, InterleavingShortPipelinesPaysAsPublished) {

@@ -59,7 +59,7 @@ TEST(StepMemory, StatesFollowTheEngines) {
     l.zero = zero;
     return state_memory(c, l, 1, 0).allocated_bytes();
   };
-  EXPECT_DOUBLE_EQ(bytes(StateConvention::kDeepSpeed, 0), 16);
+  EXPECT_DOUBLE_EQ(bytes(StateConvention::kDeepSpeed, 0), 16 + 4);
   EXPECT_DOUBLE_EQ(bytes(StateConvention::kDeepSpeed, 1), 4 + 16.0 / 8);  // and FP32 gradients
   EXPECT_DOUBLE_EQ(bytes(StateConvention::kDeepSpeed, 3), (4 + 16) / 8.0);
   EXPECT_DOUBLE_EQ(bytes(StateConvention::kDeepSpeedBf16, 1), 8 + 12.0 / 8);

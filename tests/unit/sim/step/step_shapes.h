@@ -50,4 +50,10 @@ inline StepLayout layout(double tp, double pp, double dp, double micro_batch, do
   return l;
 }
 
+/// Its layers split as Megatron does.
+inline StepTerms step_of(const StepProblem& p, StepLayout l) {
+  split_layers(p.model.num_layers(), l);
+  return evaluate_step(p, price_shard(p, l.shard), l);
+}
+
 }  // namespace meshwright::testing

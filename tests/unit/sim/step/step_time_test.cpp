@@ -10,10 +10,7 @@
 namespace meshwright {
 namespace {
 
-StepTerms step_of(const StepProblem& p, StepLayout l) {
-  split_layers(p.model.num_layers(), l);
-  return evaluate_step(p, price_shard(p, l.shard), l);
-}
+using testing::step_of;
 
 TEST(StepTime, OneRankHasNoCommunicationAndNoBubble) {
   const StepTerms t = step_of(testing::gpt_problem(24, 2048, 16), testing::layout(1, 1, 1, 2, 32));
@@ -94,7 +91,7 @@ TEST(StepTime, DataParallelVolumeIsTheRings) {
   StepProblem p = testing::gpt_problem(2, 1024, 16);
   p.framework.gradient_bytes = 2;
   const StepLayout l = testing::layout(1, 1, 8, 1, 1);
-  const double bytes = 2 * 7.0 / 8 * 2 * (total_parameters(p.model) - 2 * p.model.hidden);
+  const double bytes = 2 * 7.0 / 8 * 2 * total_parameters(p.model);
   const double nvlink = p.device.nvlink_bandwidth * p.device.nvlink_efficiency;
   EXPECT_NEAR(step_of(p, l).exposed_dp_s / (bytes / nvlink), 1, 1e-6);
 }
