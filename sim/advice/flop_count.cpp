@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/advice/flop_count.h"
+
+#include <algorithm>
+
+#include "sim/graph/model_graph.h"
+
+namespace meshwright {
+namespace {
+
+constexpr FlopDefinition kFlopDefinitions[] = {
+    FlopDefinition::kModel, FlopDefinition::kHardware, FlopDefinition::kCausal};
+
+}  // namespace
+
+std::string_view to_string(FlopDefinition definition) {
+  switch (definition) {
+    case FlopDefinition::kModel:
+      return "model";
+    case FlopDefinition::kHardware:
+      return "hardware";
+    case FlopDefinition::kCausal:
+      return "causal";
+  }
+  return "";
+}
+
+std::optional<FlopDefinition> flop_definition_named(std::string_view name) {
+  for (const FlopDefinition d : kFlopDefinitions) {
+    if (to_string(d) == name) return d;
+  }
+  return std::nullopt;
+}
+
+std::vector<std::string> flop_definition_names() {
+  std::vector<std::string> names;
+  for (const FlopDefinition d : kFlopDefinitions) names.emplace_back(to_string(d));
+  return names;
+}
+
+Flop FlopCount::of(FlopDefinition definition) const {
+  switch (definition) {
+    case FlopDefinition::kModel:
+      return model;
+    case FlopDefinition::kHardware:
+      return hardware;
+    case FlopDefinition::kCausal:
+      return causal;
+  }
+  return model;
+}
+
+FlopCount step_flop(const Plan& plan) {
+  const ModelSpec& m = plan.model();
+  const auto tokens = static_cast<double>(plan.workload().tokens_per_step());
+  const double causal = model_flop_per_token(m, plan.workload().seq_len).v;
+  const double weights = model_flop_per_token(m, 0).v;  // 6 W
+  const double half_attention = causal - weights;       // 6 A
+  const double model = weights + 2 * half_attention;
+  // The head is not in a layer, and no recompute repeats it.
+  const double head = 6.0 * static_cast<double>(m.vocab_size) * static_cast<double>(m.d_model);
+  // A forward is a third of forward and backward.
+  double repeated = 0;
+  if (plan.layout().recompute == Recompute::kFull) repeated = (model - head) / 3;
+  // Selective keeps the attention's output and repeats the scores alone, the whole square.
+  if (plan.layout().recompute == Recompute::kSelective) {
+    repeated = 2.0 * static_cast<double>(m.num_layers * m.num_heads * m.head_dim) *
+               static_cast<double>(plan.workload().seq_len);
+  }
+  return {.model = Flop{model * tokens},
+          .hardware = Flop{(model + repeated) * tokens},
+          .causal = Flop{causal * tokens}};
+}
+
+Utilization utilization(const Plan& plan,
+                        const CostModel& cost,
+                        Seconds step_time,
+                        FlopDefinition definition) {
+  const FlopCount flop = step_flop(plan);
+  const int devices = plan.cluster().shared_cores
+                          ? std::min(plan.world_size(), *plan.cluster().shared_cores)
+                          : plan.world_size();
+  const FlopPerSecond peak = cost.peak(plan.layout().precision) * devices;
+  const auto fraction = [&](FlopDefinition d) { return flop.of(d) / step_time / peak; };
+  const FlopDefinition of_model =
+      definition == FlopDefinition::kCausal ? FlopDefinition::kCausal : FlopDefinition::kModel;
+  return {.mfu_definition = of_model,
+          .mfu = fraction(of_model),
+          .hfu = fraction(FlopDefinition::kHardware)};
+}
+
+}  // namespace meshwright
