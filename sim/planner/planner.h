@@ -30,11 +30,19 @@ struct PlannerOptions {
   /// far. May be empty.
   std::function<bool()> cancelled;
   int threads = 0;  ///< 0: one per core. The result does not depend on it.
+  bool keep_feasible = false;  ///< Fill PlannerResult::all_feasible.
 };
 
 struct RankedPlan {
   Plan plan;
   Simulation simulation;
+};
+
+/// A layout that fits, as the closed form sees it.
+struct Candidate {
+  Plan plan;
+  Seconds time;
+  Bytes peak;  ///< The peak that simulate() would report.
 };
 
 /// Layouts that break the same rule; `example` is the first of them.
@@ -49,6 +57,7 @@ struct PlannerResult {
   int64_t feasible = 0;
   std::vector<RankedPlan> plans;    ///< Best first, at most top_k.
   std::vector<Rejection> rejected;  ///< Most frequent first.
+  std::vector<Candidate> all_feasible;  ///< By time of the closed form; empty unless asked for.
   double elapsed_s = 0;
 };
 

@@ -22,7 +22,7 @@ SIM_LAYERS = [
     {"cost"},
     {"simulator"},
     {"planner"},
-    {"parity"},
+    {"advice", "parity"},
     {"fit", "validate"},
     {"cli"},
 ]
