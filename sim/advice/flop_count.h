@@ -6,7 +6,8 @@
 // mixed: full recompute raises HFU by a third and MFU not at all.
 //
 // Ignored: that flash attention recomputes the scores inside its own backward (no definition in
-// use counts it), element-wise work, and the optimizer.
+// use counts it), that our worker's full recompute leaves out the last projection of a layer,
+// element-wise work, and the optimizer.
 #pragma once
 
 #include <optional>
