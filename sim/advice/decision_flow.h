@@ -1,4 +1,5 @@
-// The rule book's choice of parallelism, evaluated on the user's numbers and laid beside the search.
+// The rule book's choice of parallelism, evaluated on the user's numbers and laid beside the
+// search.
 //
 // Reads: a Problem, its CostModel and a search (PlannerOptions::keep_feasible). Feeds: advise. The
 // flow: fits one device -> DDP; fits a node when states are sharded -> FSDP/ZeRO; fits with tensor
@@ -46,9 +47,11 @@ struct DecisionFlow {
   std::optional<RankedPlan> best;
 };
 
-/// `found` needs all_feasible.
+/// `found` is the search under `pins` and needs all_feasible. ZeRO-2 and 3 are searched here where
+/// the strategy is one of sharding.
 [[nodiscard]] DecisionFlow decide(const std::shared_ptr<const Problem>& problem,
                                   const CostModel& cost,
+                                  const LayoutPins& pins,
                                   const PlannerResult& found);
 
 /// Whether a layout is of a strategy; kPipeline takes any.

@@ -11,6 +11,15 @@ namespace {
 constexpr FlopDefinition kFlopDefinitions[] = {
     FlopDefinition::kModel, FlopDefinition::kHardware, FlopDefinition::kCausal};
 
+/// Share of the layers that repeat their forward.
+double recomputed_share(const Plan& plan) {
+  int64_t repeats = 0;
+  for (const int layers : plan.layout().stages) {
+    for (int i = 0; i < layers; ++i) repeats += plan.layout().recomputes(i) ? 1 : 0;
+  }
+  return static_cast<double>(repeats) / static_cast<double>(plan.model().num_layers);
+}
+
 }  // namespace
 
 std::string_view to_string(FlopDefinition definition) {
@@ -68,7 +77,7 @@ FlopCount step_flop(const Plan& plan) {
                static_cast<double>(plan.workload().seq_len);
   }
   return {.model = Flop{model * tokens},
-          .hardware = Flop{(model + repeated) * tokens},
+          .hardware = Flop{(model + recomputed_share(plan) * repeated) * tokens},
           .causal = Flop{causal * tokens}};
 }
 

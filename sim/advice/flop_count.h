@@ -51,8 +51,8 @@ struct Utilization {
 };
 
 /// Of a step that takes `step_time`. Under `definition` kHardware the figure to look at is hfu, and
-/// mfu stays that of kModel. The peak is CostModel::peak() of every device; ranks that share cores
-/// have the peak of the cores.
+/// mfu stays that of kModel. The peak is CostModel::peak() of every device; of FP8 plans that
+/// of BF16; ranks that share cores have the peak of the cores.
 [[nodiscard]] Utilization utilization(const Plan& plan,
                                       const CostModel& cost,
                                       Seconds step_time,

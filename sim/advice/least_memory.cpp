@@ -19,16 +19,9 @@ std::optional<Bytes> peak_of_layout(const std::shared_ptr<const Problem>& proble
 
 }  // namespace
 
-double state_bytes_per_parameter(Precision precision) {
-  return precision == Precision::kFp32 ? 16 : 18;
-}
-
-double sharded_state_bytes_per_parameter(Precision precision, int stage, double ranks) {
-  const double weights = precision == Precision::kFp32 ? 4 : 2;
-  constexpr double kGradients = 4;
-  const double optimizer = state_bytes_per_parameter(precision) - weights - kGradients;
-  const auto share = [&](int from, double bytes) { return stage >= from ? bytes / ranks : bytes; };
-  return share(3, weights) + share(2, kGradients) + share(1, optimizer);
+double sharded_state_bytes(const StateBytes& bytes, int stage, double ranks) {
+  const auto share = [&](int from, double n) { return stage >= from ? n / ranks : n; };
+  return share(3, bytes.weight) + share(2, bytes.gradient) + share(1, bytes.optimizer);
 }
 
 std::optional<LeastMemory> least_memory(const std::shared_ptr<const Problem>& problem,

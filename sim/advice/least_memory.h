@@ -7,19 +7,16 @@
 
 #include <optional>
 
+#include "sim/mesh/state_bytes.h"
 #include "sim/plan/plan.h"
 #include "sim/simulator/simulate.h"
 
 namespace meshwright {
 
-/// Bytes of weights, gradients and optimizer state per parameter on one device: 2 + 4 + 12 with
-/// BF16 weights and FP32 gradients (Megatron's 18), 16 in FP32. The chapter's 16 counts BF16
-/// gradients.
-[[nodiscard]] double state_bytes_per_parameter(Precision precision);
-
-/// The same under ZeRO `stage` over `ranks`: 6 + 12/d for stage 1, 2 + 16/d, 18/d (16: 8 + 8/d, 4 +
-/// 12/d, 16/d). Rajbhandari et al., arXiv:1910.02054, with FP32 gradients.
-[[nodiscard]] double sharded_state_bytes_per_parameter(Precision precision, int stage, double ranks);
+/// Bytes per parameter on each of `ranks` that share states under ZeRO `stage`: optimizer state
+/// from stage 1, gradients from 2, weights from 3 (Rajbhandari et al., arXiv:1910.02054). BF16 with
+/// FP32 gradients: 18; 6 + 12/d, 2 + 16/d, 18/d.
+[[nodiscard]] double sharded_state_bytes(const StateBytes& bytes, int stage, double ranks);
 
 struct LeastMemory {
   Layout layout;

@@ -78,9 +78,7 @@ Variant simulated(const Plan& plan, const CostModel& cost) {
   return {plan, s.report.step_time, s.report.peak_memory};
 }
 
-std::optional<Variant> fastest(const std::vector<Plan>& plans,
-                               const CostModel& cost,
-                               Bytes limit) {
+std::optional<Variant> fastest(const std::vector<Plan>& plans, const CostModel& cost, Bytes limit) {
   StageCostCache cache;
   const Plan* best = nullptr;
   Seconds best_time;

@@ -10,11 +10,11 @@
 namespace meshwright {
 namespace {
 
-constexpr double kTenGigabit = 1.25e9;      // bytes/s: the slowest network worth asking about
+constexpr double kTenGigabit = 1.25e9;  // bytes/s: the slowest network worth asking about
 constexpr double kBandwidthPrecision = 5e-3;
-constexpr int kPointsBetween = 3;           // of a range, before it is given up
+constexpr int kPointsBetween = 3;  // of a range, before it is given up
 constexpr double kLargestBatchFactor = 64;
-constexpr double kActions = 2e6;            // of a simulated step: about half a second
+constexpr double kActions = 3e5;  // of a simulated step: about a tenth of a second
 constexpr double kActionsPerMicroBatch = 6;
 
 std::shared_ptr<const Problem> changed_problem(const Plan& plan, Knob knob, double value) {
@@ -47,9 +47,8 @@ double batch_factor(const Plan& a, const Plan& b) {
     return kActionsPerMicroBatch * parts * static_cast<double>(p.num_micro_batches());
   };
   const double affordable = kActions / std::max(actions(a), actions(b));
-  return std::clamp(std::exp2(std::floor(std::log2(std::max(affordable, 1.0)))),
-                    2.0,
-                    kLargestBatchFactor);
+  return std::clamp(
+      std::exp2(std::floor(std::log2(std::max(affordable, 1.0)))), 2.0, kLargestBatchFactor);
 }
 
 KnobRange knob_range(const Plan& a, const Plan& b, Knob knob, bool upwards) {
@@ -81,6 +80,43 @@ bool narrow(const KnobRange& range, double near, double far) {
                            : gap <= kBandwidthPrecision * std::min(near, far);
 }
 
+/// Times of one layout as a knob turns. The closed form, scaled to the simulation at today's value,
+/// tells where a simulation is not needed.
+class Turned {
+ public:
+  Turned(const Plan& plan, const CostModel& cost, Knob knob, double now)
+      : plan_(plan),
+        cost_(cost),
+        knob_(knob),
+        scale_(simulated(plan, cost).step_time / closed_form(now).value_or(Seconds{1})) {}
+
+  [[nodiscard]] std::optional<Seconds> about(double value) const {
+    const auto t = closed_form(value);
+    return t ? std::optional(*t * scale_) : std::nullopt;
+  }
+  [[nodiscard]] std::optional<Seconds> exactly(double value) const {
+    return time_with(plan_, cost_, knob_, value);
+  }
+
+ private:
+  [[nodiscard]] std::optional<Seconds> closed_form(double value) const {
+    const auto problem = changed_problem(plan_, knob_, value);
+    const ValidationOutcome outcome = validate(problem, plan_.layout());
+    if (!outcome.plan) return std::nullopt;
+    const CostModel cost = cost_.with_cluster(problem->cluster);
+    StageCostCache cache;
+    return estimate_time(*outcome.plan, cost, StageCosts(*outcome.plan, cost, cache));
+  }
+
+  const Plan& plan_;
+  const CostModel& cost_;
+  Knob knob_;
+  double scale_;
+};
+
+/// Beyond this ratio the scaled closed form is trusted with the order.
+constexpr double kClear = 1.03;
+
 std::string zero_choice(const Layout& l) {
   return l.zero_stage == 0 ? "off" : std::to_string(l.zero_stage);
 }
@@ -91,10 +127,7 @@ std::string_view key(Knob knob) {
   return knob == Knob::kInterNodeBandwidth ? "inter_node_bandwidth_GBps" : "global_batch_sequences";
 }
 
-std::optional<Seconds> time_with(const Plan& plan,
-                                 const CostModel& cost,
-                                 Knob knob,
-                                 double value) {
+std::optional<Seconds> time_with(const Plan& plan, const CostModel& cost, Knob knob, double value) {
   const auto problem = changed_problem(plan, knob, value);
   const ValidationOutcome outcome = validate(problem, plan.layout());
   if (!outcome.plan) return std::nullopt;
@@ -106,10 +139,13 @@ Crossing find_crossing(
   const KnobRange range = knob_range(winner, challenger, knob, upwards);
   Crossing c{.knob = knob, .upwards = upwards, .now = range.now, .bound = range.bound, .flip = {}};
   if (range.bound == range.now) return c;
+  const Turned first(winner, cost, knob, range.now);
+  const Turned second(challenger, cost, knob, range.now);
   const auto flipped = [&](double value) {
-    const auto w = time_with(winner, cost, knob, value);
-    const auto l = time_with(challenger, cost, knob, value);
-    return w && l && *l < *w;
+    const auto w = first.about(value);
+    const auto l = second.about(value);
+    if (!w || !l || *l > *w * kClear) return false;
+    return *second.exactly(value) < *first.exactly(value);
   };
   // The flip nearest to today among a few points, then the bracket halved.
   double near = range.now;
@@ -141,9 +177,12 @@ std::vector<std::string> differing_choices(const Layout& a, const Layout& b) {
   note("cp", a.cp != b.cp);
   note("ep", a.ep != b.ep);
   note("zero", zero_choice(a) != zero_choice(b));
-  note("recompute", a.recompute != b.recompute);
+  note("recompute", a.recompute != b.recompute || a.recompute_layers != b.recompute_layers);
+  note("offload", a.offload != b.offload);
+  note("states", a.gradients != b.gradients || a.moments != b.moments);
   note("sp", a.tp == b.tp && a.sp != b.sp);
-  note("schedule", a.pp == b.pp && (a.schedule != b.schedule || a.virtual_stages != b.virtual_stages));
+  note("schedule",
+       a.pp == b.pp && (a.schedule != b.schedule || a.virtual_stages != b.virtual_stages));
   note("micro_batch", a.micro_batch != b.micro_batch);
   return out;
 }
@@ -154,7 +193,8 @@ std::vector<RankedPlan> challengers(const std::vector<Candidate>& candidates,
                                     size_t limit) {
   const Layout& best = winner.plan.layout();
   // Kinds of layout; schedule and micro-batch are tuning within one.
-  static const std::vector<std::string> kKinds = {"tp", "pp", "cp", "ep", "zero", "recompute"};
+  static const std::vector<std::string> kKinds = {
+      "tp", "pp", "cp", "ep", "zero", "recompute", "offload"};
   std::vector<RankedPlan> out;
   for (const std::string& kind : kKinds) {
     const auto it = std::find_if(candidates.begin(), candidates.end(), [&](const Candidate& c) {

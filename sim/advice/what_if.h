@@ -39,9 +39,10 @@ struct Crossing {
 
 /// Where `challenger` becomes faster than `winner`. `upwards` looks from today's value to more: up
 /// to the bandwidth inside a node, or to 64 times the batch (less where the simulation would take
-/// long); downwards to 1.25 GB/s (10 Gbit/s), or to the smallest batch that both layouts can run.
-/// Bandwidths are found to 0.5 %, batches to the next one that both layouts can run. Bandwidth
-/// between nodes means nothing on one node: such a crossing has bound = now.
+/// longer than a tenth of a second); downwards to 1.25 GB/s (10 Gbit/s), or to the smallest batch
+/// that both layouts can run. Bandwidths are found to 0.5 %, batches to the next one that both
+/// layouts can run. Bandwidth between nodes means nothing on one node: such a crossing has bound =
+/// now.
 [[nodiscard]] Crossing find_crossing(
     const Plan& winner, const Plan& challenger, const CostModel& cost, Knob knob, bool upwards);
 

@@ -61,7 +61,8 @@ std::vector<RankedPlan> least_memory(const PlannerResult& result,
 }  // namespace
 
 std::vector<int> device_counts(const ClusterSpec& cluster, Objective objective) {
-  if (objective == Objective::kTime || objective == Objective::kMemory) return {cluster.num_devices};
+  if (objective == Objective::kTime || objective == Objective::kMemory)
+    return {cluster.num_devices};
   std::vector<int> counts;
   for (int n = 1; n < cluster.devices_per_node && n < cluster.num_devices; n *= 2)
     counts.push_back(n);

@@ -29,7 +29,7 @@ struct PlannerOptions {
   /// Asked now and then; true ends the search, and the result is that of the layouts examined so
   /// far. May be empty.
   std::function<bool()> cancelled;
-  int threads = 0;  ///< 0: one per core. The result does not depend on it.
+  int threads = 0;             ///< 0: one per core. The result does not depend on it.
   bool keep_feasible = false;  ///< Fill PlannerResult::all_feasible.
 };
 
@@ -55,8 +55,8 @@ struct Rejection {
 struct PlannerResult {
   int64_t examined = 0;
   int64_t feasible = 0;
-  std::vector<RankedPlan> plans;    ///< Best first, at most top_k.
-  std::vector<Rejection> rejected;  ///< Most frequent first.
+  std::vector<RankedPlan> plans;        ///< Best first, at most top_k.
+  std::vector<Rejection> rejected;      ///< Most frequent first.
   std::vector<Candidate> all_feasible;  ///< By time of the closed form; empty unless asked for.
   double elapsed_s = 0;
 };

@@ -16,12 +16,10 @@ using testing::make_problem;
 using testing::near_rel;
 
 Plan gpt3(Recompute recompute, bool flash = true) {
-  return make_plan(make_problem(builtin_model("gpt3-175b"),
-                                builtin_cluster("8xa100-80g"),
-                                2048,
-                                1536,
-                                Precision::kBf16),
-                   {.tp = 8, .recompute = recompute, .flash_attention = flash});
+  return make_plan(
+      make_problem(
+          builtin_model("gpt3-175b"), builtin_cluster("8xa100-80g"), 2048, 1536, Precision::kBf16),
+      {.tp = 8, .recompute = recompute, .flash_attention = flash});
 }
 
 // arXiv:2104.04473 eq. 3, for B=1536, s=2048, L=96, h=12288, V=51200 (this model has 50257 rows).
@@ -37,8 +35,8 @@ TEST(FlopCount, ModelAndHardwareAreMegatronsEquationThree) {
   EXPECT_EQ(full.model, none.model);
   EXPECT_TRUE(near_rel(full.hardware.v, hardware, 1e-12));
   // The causal half: the attention term alone is halved.
-  EXPECT_TRUE(
-      near_rel(full.causal.v, 72 * B * s * L * h * h * (1 + s / (12 * h) + V / (12 * h * L)), 1e-12));
+  EXPECT_TRUE(near_rel(
+      full.causal.v, 72 * B * s * L * h * h * (1 + s / (12 * h) + V / (12 * h * L)), 1e-12));
 }
 
 // Full recompute counts the whole forward, as Megatron repeats it; our operator lists leave out the

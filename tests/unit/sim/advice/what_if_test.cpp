@@ -31,7 +31,8 @@ Rivals rivals() {
 }
 
 /// The order at a value: whether the challenger is faster.
-bool challenger_wins(const Plan& winner, const Plan& challenger, const CostModel& cost, Knob knob, double at) {
+bool challenger_wins(
+    const Plan& winner, const Plan& challenger, const CostModel& cost, Knob knob, double at) {
   return *time_with(challenger, cost, knob, at) < *time_with(winner, cost, knob, at);
 }
 
@@ -69,8 +70,7 @@ TEST(WhatIf, NotByBandwidthAlone) {
   again.recompute = Recompute::kFull;
   const Plan slower = make_plan(r.problem, again);
   for (const bool upwards : {true, false}) {
-    const Crossing c =
-        find_crossing(r.wide, slower, r.cost, Knob::kInterNodeBandwidth, upwards);
+    const Crossing c = find_crossing(r.wide, slower, r.cost, Knob::kInterNodeBandwidth, upwards);
     EXPECT_FALSE(c.flip);
     EXPECT_DOUBLE_EQ(c.bound, upwards ? 450e9 : 1.25e9);
   }
@@ -95,8 +95,8 @@ TEST(WhatIf, BatchCrossingIsReal) {
   const CostModel cost(problem->cluster, nullptr);
   const Plan pipeline = make_plan(problem, {.dp_shard = 8, .pp = 4, .zero_stage = 1});
   const Plan wide = make_plan(problem, {.dp_shard = 32, .zero_stage = 1});
-  const bool wide_first = simulate(wide, cost).report.step_time <
-                          simulate(pipeline, cost).report.step_time;
+  const bool wide_first =
+      simulate(wide, cost).report.step_time < simulate(pipeline, cost).report.step_time;
   const Plan& winner = wide_first ? wide : pipeline;
   const Plan& loser = wide_first ? pipeline : wide;
   bool any = false;
@@ -137,8 +137,8 @@ TEST(WhatIf, MoreMemoryBuysTimeThatWasPaidForFitting) {
   const auto problem = make_problem(
       builtin_model("llama-3-8b"), builtin_cluster("8xa100-40g"), 4096, 128, Precision::kBf16);
   const CostModel cost(problem->cluster, nullptr);
-  const PlannerResult found = plan_layouts(
-      problem, cost, {.top_k = 1, .pins = {.schedule = ScheduleKind::k1f1b}});
+  const PlannerResult found =
+      plan_layouts(problem, cost, {.top_k = 1, .pins = {.schedule = ScheduleKind::k1f1b}});
   ASSERT_FALSE(found.plans.empty());
   const auto more = with_more_memory(found.plans.front(), cost, 4);
   ASSERT_TRUE(more);
@@ -152,7 +152,11 @@ TEST(WhatIf, MoreMemoryBuysTimeThatWasPaidForFitting) {
 }
 
 TEST(Variants, DegreesShareTheDevices) {
-  const Layout l{.dp_shard = 8, .tp = 2, .sp = true, .pp = 2, .zero_stage = 1,
+  const Layout l{.dp_shard = 8,
+                 .tp = 2,
+                 .sp = true,
+                 .pp = 2,
+                 .zero_stage = 1,
                  .schedule = ScheduleKind::kZbH1};
   const auto wider = with_degrees(l, 4, 1);
   ASSERT_TRUE(wider);

@@ -99,8 +99,7 @@ TEST(Objective, FrontOverSizesKeepsTheSmallest) {
   int fewest = 8;
   for (const Candidate& c : r.all_feasible) fewest = std::min(fewest, c.plan.world_size());
   int on_front = 8;
-  for (const RankedPlan& p :
-       simulated_front(r.all_feasible, cost, FrontAxis::kDevices, 0.02, 64)) {
+  for (const RankedPlan& p : simulated_front(r.all_feasible, cost, FrontAxis::kDevices, 0.02, 64)) {
     on_front = std::min(on_front, p.plan.world_size());
   }
   EXPECT_LT(fewest, 8);
