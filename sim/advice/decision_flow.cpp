@@ -49,12 +49,13 @@ class FlowBuilder {
     const auto least = least_memory(part, cost_.with_cluster(part->cluster), 1, 1, true);
     FlowStep s = step(Strategy::kSharded, "Does it fit one node with sharded states?", least);
     const int stage = least ? least->layout.zero_stage : 0;
-    s.evidence = fmt::format("ZeRO-{} over {} devices leaves {}{}; a device has {}",
-                             stage,
-                             node_,
-                             show(states(stage, node_)),
-                             with_activations(s),
-                             show(s.available));
+    s.evidence =
+        fmt::format("ZeRO-{} over {} devices leaves {} of states per device{}; a device has {}",
+                    stage,
+                    node_,
+                    show(states(stage, node_)),
+                    with_activations(s),
+                    show(s.available));
     s.note = "FSDP moves 3 M per step where DDP moves 2 M: 1.5 times as much, not 3 times";
     return s;
   }

@@ -65,11 +65,16 @@ class Checklist {
         .cause = largest_losses(),
         .note = "",
         .remedies = {}};
+    if (mfu < kAimedMfu) {
+      auto best = fastest(neighbours(plan_), cost_, plan_.cluster().capacity());
+      if (best && best->step_time < report_.step_time)
+        remedies_.offer("the fastest layout nearby: " + summary(best->plan.layout()), *best);
+    }
     file(mfu < kAimedMfu, std::move(f), fmt::format("MFU {:.1f} %", 100 * mfu));
   }
 
   /// Whatever is not compute, largest first.
-  [[nodiscard]] std::string largest_losses() const {
+  [[nodiscard]] std::string largest_losses(double mfu) const {
     std::vector<Term> terms;
     for (int t = 0; t < kNumTerms; ++t) {
       const auto term = static_cast<Term>(t);
@@ -81,9 +86,10 @@ class Checklist {
     for (const Term t : terms)
       words.push_back(fmt::format("{} {:.1f} %", key(t), 100 * share(report_[t])));
     const double compute = share(report_[Term::kCompute]);
-    return fmt::format("{}compute itself is {:.1f} % of the step",
+    return fmt::format("{}compute is {:.1f} % of the step, and reaches {:.1f} % of the peak",
                        words.empty() ? "" : "lost to " + join(words) + "; ",
-                       100 * compute);
+                       100 * compute,
+                       compute > 0 ? 100 * mfu / compute : 0);
   }
 
   void communication() {
@@ -155,6 +161,14 @@ class Checklist {
   void bubble() {
     if (l_.pp == 1) return;
     const double value = share(report_[Term::kBubble]);
+    const std::optional<int>& cores = plan_.cluster().shared_cores;
+    if (cores && plan_.world_size() > *cores) {
+      out_.passed.push_back(
+          fmt::format("bubble {:.1f} % (the ranks share {} cores: others compute meanwhile)",
+                      100 * value,
+                      *cores));
+      return;
+    }
     const int64_t m = plan_.num_micro_batches();
     const int64_t needed = micro_batches_for_small_bubble(l_.pp, l_.virtual_stages);
     Finding f{.id = "bubble",

@@ -64,7 +64,8 @@ Dollars cost_of_steps(double steps, Seconds step_time, int devices, double usd_p
 
 std::string show(Dollars amount) {
   if (amount.v >= 1e6) return fmt::format("${:.3g} M", amount.v / 1e6);
-  if (amount.v < 100) return fmt::format("${:.3g}", amount.v);
+  if (amount.v < 0.1) return fmt::format("${:.2g}", amount.v);
+  if (amount.v < 100) return fmt::format("${:.2f}", amount.v);
   std::string digits = fmt::format("{:.0f}", amount.v);
   for (int at = static_cast<int>(digits.size()) - 3; at > 0; at -= 3)
     digits.insert(static_cast<size_t>(at), ",");

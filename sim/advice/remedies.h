@@ -29,6 +29,10 @@ class Remedies {
   void try_batch(const std::string& action, int64_t sequences);
   /// The same layout with `factor` times the bandwidth between nodes.
   void try_network(double factor);
+  /// One that is simulated already.
+  void offer(std::string action, Variant result) {
+    list_.push_back({std::move(action), std::move(result), ""});
+  }
   void note(std::string action, std::string effect) {
     list_.push_back({std::move(action), std::nullopt, std::move(effect)});
   }

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "sim/core/text.h"
@@ -63,21 +64,34 @@ std::string change(double now, double then) {
   return fmt::format("{:.1f} % {}", std::abs(percent), percent < 0 ? "faster" : "slower");
 }
 
-std::string remedy_line(const Plan& plan, Seconds step_time, const Remedy& r) {
+/// Time of a remedy's step, per token, on the batch of `plan`.
+Seconds per_own_batch(const Plan& plan, const Variant& v) {
+  return v.step_time * (static_cast<double>(plan.workload().tokens_per_step()) /
+                        static_cast<double>(v.plan.workload().tokens_per_step()));
+}
+
+/// Whether it brings what its finding asks for: memory, or time.
+bool helps(const Finding& f, const Plan& plan, Seconds step_time, Bytes peak, const Remedy& r) {
+  constexpr double kNoticeable = 0.995;
+  if (!r.result) return true;
+  if (f.id == "recompute") return true;  // what it costs is the question
+  if (f.id == "memory") return r.result->peak < peak * kNoticeable;
+  return per_own_batch(plan, *r.result) < step_time * kNoticeable;
+}
+
+std::string remedy_line(const Plan& plan, Seconds step_time, Bytes peak, const Remedy& r) {
   if (!r.result) return fmt::format("      {}: {}\n", r.action, r.effect);
   const Variant& v = *r.result;
-  const auto before = static_cast<double>(plan.workload().tokens_per_step());
-  const auto after = static_cast<double>(v.plan.workload().tokens_per_step());
-  // Another batch is judged per token.
-  const double per_token = v.step_time.v / after * before;
+  const bool other_batch = v.plan.workload().tokens_per_step() != plan.workload().tokens_per_step();
   return fmt::format(
-      "      {:<34} {:>9} instead of {} ({}{}), {}{}\n",
+      "      {:<34} {:>9} instead of {} ({}{}), {} instead of {}{}\n",
       r.action,
       show(v.step_time),
       show(step_time),
-      change(step_time.v, per_token),
-      after != before ? " per token" : "",
+      change(step_time.v, per_own_batch(plan, v).v),
+      other_batch ? " per token" : "",
       show(v.peak),
+      show(peak),
       v.fits() ? "" : fmt::format(": does not fit {}", show(v.plan.cluster().capacity())));
 }
 
@@ -122,14 +136,26 @@ std::string memory_challenges_text(const RankedPlan& winner,
   return text;
 }
 
-std::string diagnosis_text(const Plan& plan, Seconds step_time, const Diagnosis& d) {
+std::string diagnosis_text(const Plan& plan, Seconds step_time, Bytes peak, const Diagnosis& d) {
   std::string text;
   for (const Finding& f : d.findings) {
     text += fmt::format("  {}\n", f.text);
     text += fmt::format("    why: {}\n", f.cause);
     if (!f.note.empty()) text += fmt::format("    note: {}\n", f.note);
-    if (!f.remedies.empty()) text += "    try:\n";
-    for (const Remedy& r : f.remedies) text += remedy_line(plan, step_time, r);
+    std::vector<std::string> useless;
+    std::string useful;
+    for (const Remedy& r : f.remedies) {
+      if (helps(f, plan, step_time, peak, r)) {
+        useful += remedy_line(plan, step_time, peak, r);
+      } else {
+        useless.push_back(fmt::format("{} ({}, {})",
+                                      r.action,
+                                      change(step_time.v, per_own_batch(plan, *r.result).v),
+                                      show(r.result->peak)));
+      }
+    }
+    if (!useful.empty()) text += "    try:\n" + useful;
+    if (!useless.empty()) text += fmt::format("    no help here: {}\n", fmt::join(useless, ", "));
   }
   if (!d.passed.empty()) text += fmt::format("  fine: {}\n", fmt::join(d.passed, ", "));
   return text;
@@ -157,17 +183,20 @@ std::string flow_text(const DecisionFlow& flow, const RankedPlan* winner) {
   if (winner->plan.layout() == flow.best->plan.layout()) return text + "  the search agrees\n";
   const bool search_wins = best.step_time < own.step_time;
   const auto term = search_wins ? deciding_term(best, own) : deciding_term(own, best);
-  return text + fmt::format("  the search's winner: {}, {}, {}: {} ({} against the flow's{})\n",
-                            summary(winner->plan.layout()),
-                            show(best.step_time),
-                            show(best.peak_memory),
-                            search_wins ? "the search disagrees" : "the flow's is faster",
-                            change(own.step_time.v, best.step_time.v),
-                            term ? fmt::format("; {} {} of {}",
-                                               search_wins ? "it saves" : "it loses",
-                                               show(term->difference),
-                                               key(term->term))
-                                 : "");
+  return text +
+         fmt::format("  the search disagrees: {}, {}, {}: {} than the flow's{}\n",
+                     summary(winner->plan.layout()),
+                     show(best.step_time),
+                     show(best.peak_memory),
+                     change(own.step_time.v, best.step_time.v),
+                     term ? fmt::format(", which {} {} of {}",
+                                        search_wins ? "loses" : "saves",
+                                        show(term->difference),
+                                        key(term->term))
+                          : "") +
+         (search_wins ? ""
+                      : "  the flow's is the better one here: pin it, as the search does not try "
+                        "its ZeRO stage unasked\n");
 }
 
 std::string rules_text(const std::vector<RuleCheck>& checks) {

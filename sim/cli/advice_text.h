@@ -19,6 +19,7 @@ namespace meshwright::cli {
                                                  const std::vector<MemoryChallenge>& challenges);
 [[nodiscard]] std::string diagnosis_text(const Plan& plan,
                                          Seconds step_time,
+                                         Bytes peak,
                                          const Diagnosis& diagnosis);
 /// The flow, then how the search's winner compares with what it leads to.
 [[nodiscard]] std::string flow_text(const DecisionFlow& flow, const RankedPlan* winner);

@@ -204,7 +204,7 @@ Result<int> run_explain(const ExplainOptions& o, bool json, const Environment& e
   }
   fmt::print("\nfindings for the whole step ({}):\n{}",
              show(s.report.step_time),
-             diagnosis_text(plan, s.report.step_time, diagnosis));
+             diagnosis_text(plan, s.report.step_time, s.report.peak_memory, diagnosis));
   if (against) {
     fmt::print("\nagainst {}: {} wins with {}; the other:\n{}",
                o.against,
