@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "sim/core/text.h"
 
 namespace meshwright {
@@ -40,6 +42,27 @@ void Remedies::try_batch(const std::string& action, int64_t sequences) {
   const ValidationOutcome outcome = validate(problem, plan_.layout());
   if (!outcome.plan) return;
   list_.push_back({action, simulated(*outcome.plan, cost_), ""});
+}
+
+std::optional<int64_t> Remedies::try_micro_batches(int64_t micro_batches, double fraction) {
+  constexpr double kStep = 1.05;
+  const int64_t most = 2 * micro_batches;
+  for (int64_t m = micro_batches; m <= most;
+       m = std::max(m + 1, static_cast<int64_t>(static_cast<double>(m) * kStep))) {
+    auto problem = std::make_shared<Problem>(plan_.problem());
+    problem->workload.global_batch = m * plan_.layout().dp() * plan_.layout().micro_batch;
+    const ValidationOutcome outcome = validate(problem, plan_.layout());
+    if (!outcome.plan) continue;
+    const Simulation s = simulate(*outcome.plan, cost_);
+    if (s.bubble_fraction >= fraction) continue;
+    list_.push_back(
+        {fmt::format(
+             "{} micro-batches: a batch of {} sequences", m, problem->workload.global_batch),
+         Variant{*outcome.plan, s.report.step_time, s.report.peak_memory},
+         ""});
+    return m;
+  }
+  return std::nullopt;
 }
 
 void Remedies::try_network(double factor) {

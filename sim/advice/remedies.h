@@ -27,6 +27,9 @@ class Remedies {
   void try_interleaving();
   /// The same layout with another batch.
   void try_batch(const std::string& action, int64_t sequences);
+  /// The same layout with at least `micro_batches`, and as many more (up to twice) as a bubble
+  /// below `fraction` takes. Returns their number; nothing where no such batch is legal.
+  std::optional<int64_t> try_micro_batches(int64_t micro_batches, double fraction);
   /// The same layout with `factor` times the bandwidth between nodes.
   void try_network(double factor);
   /// One that is simulated already.

@@ -95,6 +95,24 @@ std::string remedy_line(const Plan& plan, Seconds step_time, Bytes peak, const R
       v.fits() ? "" : fmt::format(": does not fit {}", show(v.plan.cluster().capacity())));
 }
 
+/// The figure that the two devices' data sheets are most often confused in.
+std::string peak_note(const std::vector<DeviceRow>& rows) {
+  const DeviceSpec* h100 = nullptr;
+  const DeviceSpec* a100 = nullptr;
+  for (const DeviceRow& r : rows) {
+    if (r.cluster.device.name == "h100") h100 = &r.cluster.device;
+    if (r.cluster.device.name == "a100-80g") a100 = &r.cluster.device;
+  }
+  if (h100 == nullptr || a100 == nullptr) return "";
+  return fmt::format(
+      "  note: h100 peaks at {:.0f} TFLOP/s in BF16 without sparsity, {:.1f} times a100-80g's "
+      "{:.0f}; "
+      "1,979 is its sparse figure\n",
+      h100->peak_bf16.v / 1e12,
+      h100->peak_bf16 / a100->peak_bf16,
+      a100->peak_bf16.v / 1e12);
+}
+
 std::string price_column(const std::optional<Dollars>& per_step) {
   return per_step ? show(*per_step) : "unknown";
 }
@@ -253,6 +271,7 @@ std::string guide_text(const std::vector<DeviceRow>& rows) {
                         tokens(r.tokens_per_dollar(r.prices.spot)),
                         summary(r.best->plan.layout()));
   }
+  text += peak_note(rows);
   text +=
       "  prices are assumptions: list prices of single providers, not quotes, on demand and spot "
       "often of different ones:\n";

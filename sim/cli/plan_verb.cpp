@@ -4,19 +4,15 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "sim/cli/advice_json.h"
-#include "sim/cli/advice_text.h"
 #include "sim/cli/flops_option.h"
+#include "sim/cli/plan_output.h"
 #include "sim/cli/verbs.h"
 #include "sim/core/clock.h"
 #include "sim/core/version.h"
 #include "sim/plan/executor_support.h"
 #include "sim/plan/plan_file.h"
-#include "sim/plan/plan_json.h"
 #include "sim/planner/objective.h"
 #include "sim/planner/pareto.h"
-#include "sim/report/report_json.h"
-#include "sim/spec/logical_tensors.h"
 
 namespace meshwright::cli {
 namespace {
@@ -31,14 +27,6 @@ struct PlanOptions {
   std::string output;
 };
 
-/// What is shown beside the ranking.
-struct PlanAdvice {
-  FlopDefinition flops = FlopDefinition::kModel;
-  std::vector<Challenge> challenges;
-  std::vector<MemoryChallenge> more_memory;
-  std::vector<RankedPlan> front;
-};
-
 /// Runner-ups of other kinds that the short text shows.
 constexpr size_t kChallengers = 3;
 /// Times the memory of a device that are asked about.
@@ -47,197 +35,6 @@ constexpr double kMemoryFactors[] = {1.25, 2, 4};
 constexpr double kFrontGrain = 0.02;
 constexpr size_t kFrontLayouts = 40;
 constexpr double kPercent = 100;
-
-Json to_json(const RankedPlan& ranked, const CostModel& cost, FlopDefinition flops) {
-  Json json = report_to_json(ranked.simulation.report);
-  json["layout"] = layout_to_json(ranked.plan);
-  json["tokens_per_s"] = ranked.simulation.tokens_per_s;
-  add_utilization(json,
-                  ranked.plan,
-                  cost.with_cluster(ranked.plan.cluster()),
-                  ranked.simulation.report.step_time,
-                  flops);
-  json["bubble_fraction"] = ranked.simulation.bubble_fraction;
-  json["capacity_bytes"] = ranked.plan.cluster().capacity().v;
-  return json;
-}
-
-Json to_json(const Problem& p,
-             const PlannerResult& result,
-             const CostModel& cost,
-             const PlanAdvice& advice) {
-  Json json = {{"schema_version", kOutputSchemaVersion},
-               {"model",
-                {{"name", p.model.name},
-                 {"parameters", parameter_count(p.model)},
-                 {"active_parameters", active_parameter_count(p.model)}}},
-               {"cluster", {{"name", p.cluster.name}, {"devices", p.cluster.num_devices}}},
-               {"workload",
-                {{"name", p.workload.name},
-                 {"seq_len", p.workload.seq_len},
-                 {"global_batch_sequences", p.workload.global_batch},
-                 {"tokens_per_step", p.workload.tokens_per_step()}}},
-               {"priced_by", cost.provenance()},
-               {"examined", result.examined},
-               {"feasible", result.feasible},
-               {"elapsed_s", result.elapsed_s},
-               {"plans", Json::array()},
-               {"rejected", Json::array()}};
-  for (const RankedPlan& r : result.plans) json["plans"].push_back(to_json(r, cost, advice.flops));
-  json["counterfactuals"] = Json::array();
-  for (const Challenge& c : advice.challenges) json["counterfactuals"].push_back(advice_json(c));
-  json["with_more_memory"] = Json::array();
-  for (const MemoryChallenge& m : advice.more_memory)
-    json["with_more_memory"].push_back(advice_json(m));
-  const DevicePrices prices = prices_of(p.cluster);
-  json["usd_per_device_hour"] = {
-      {"on_demand", prices.on_demand ? Json(prices.on_demand->usd_per_hour) : Json(nullptr)},
-      {"spot", prices.spot ? Json(prices.spot->usd_per_hour) : Json(nullptr)},
-      {"assumed", !prices.own}};
-  if (!advice.front.empty()) {
-    json["pareto"] = Json::array();
-    for (const RankedPlan& r : advice.front) {
-      Json point = to_json(r, cost, advice.flops);
-      point["devices"] = r.plan.world_size();
-      const auto dollars = [&](const std::optional<DevicePrice>& price) {
-        return price ? Json(cost_of_steps(1,
-                                          r.simulation.report.step_time,
-                                          r.plan.world_size(),
-                                          price->usd_per_hour)
-                                .v)
-                     : Json(nullptr);
-      };
-      point["on_demand_usd_per_step"] = dollars(prices.on_demand);
-      point["spot_usd_per_step"] = dollars(prices.spot);
-      json["pareto"].push_back(std::move(point));
-    }
-  }
-  for (const Rejection& r : result.rejected) {
-    json["rejected"].push_back({{"rule", r.rule}, {"count", r.count}, {"example", r.example}});
-  }
-  return json;
-}
-
-void print_run_estimate(const Problem& p, const RankedPlan& ranked) {
-  const Simulation& best = ranked.simulation;
-  constexpr double kDay = 86400.0;
-  constexpr double kHour = 3600.0;
-  constexpr double kTokensPerParameter =
-      20.0;  // compute-optimal budget of Hoffmann et al., arXiv:2203.15556
-  const double budget = p.workload.tokens.value_or(kTokensPerParameter *
-                                                   static_cast<double>(parameter_count(p.model)));
-  const double seconds = budget / best.tokens_per_s;
-  fmt::print("\n{:.3g} tokens{} take {:.3g} {}",
-             budget,
-             p.workload.tokens ? "" : " (20 per parameter; set --tokens)",
-             seconds >= kDay ? seconds / kDay : seconds / kHour,
-             seconds >= kDay ? "days" : "hours");
-  fmt::print("; cost {}\n",
-             cost_text(prices_of(p.cluster), seconds / kHour * ranked.plan.world_size()));
-}
-
-void print_front(const Problem& p, const PlanAdvice& advice) {
-  fmt::print("\nPareto front (no other layout is better in everything):\n");
-  const DevicePrices prices = prices_of(p.cluster);
-  const auto& price = prices.on_demand ? prices.on_demand : prices.spot;
-  fmt::print("  {:>7} {:>10} {:>11} {:>14} {:>10}  {}\n",
-             "devices",
-             "step",
-             "peak/rank",
-             "device-s/step",
-             "$/step",
-             "layout");
-  for (const RankedPlan& r : advice.front) {
-    const StepReport& report = r.simulation.report;
-    const int devices = r.plan.world_size();
-    fmt::print(
-        "  {:>7} {:>10} {:>11} {:>14.4g} {:>10}  {}\n",
-        devices,
-        show(report.step_time),
-        show(report.peak_memory),
-        devices * report.step_time.v,
-        price ? show(cost_of_steps(1, report.step_time, devices, price->usd_per_hour)) : "unknown",
-        summary(r.plan.layout()));
-  }
-  if (price) {
-    fmt::print("  at ${:.4g} per device-hour ({}{}, {})\n",
-               price->usd_per_hour,
-               prices.own ? "" : "an assumption: ",
-               price->source,
-               price->date);
-  }
-}
-
-void print_text(const Problem& p,
-                const PlannerResult& result,
-                const CostModel& cost,
-                const PlanAdvice& advice) {
-  fmt::print("{} ({:.4g} B parameters) on {}, {}: {} sequences of {} tokens per step\n",
-             p.model.name,
-             static_cast<double>(parameter_count(p.model)) / 1e9,
-             p.cluster.name,
-             p.workload.name,
-             p.workload.global_batch,
-             p.workload.seq_len);
-  fmt::print("priced by {}\n", cost.provenance());
-  fmt::print("examined {} layouts in {:.2f} s: {} fit, {} rejected\n\n",
-             result.examined,
-             result.elapsed_s,
-             result.feasible,
-             result.examined - result.feasible);
-  const std::string utilization = utilization_name(advice.flops);
-  const size_t width = std::max<size_t>(6, utilization.size());
-  fmt::print("{:>2}  {:<44} {:>10} {:>12} {:>{}} {:>7} {:>11}  {}\n",
-             "#",
-             "layout",
-             "step",
-             "tokens/s",
-             utilization,
-             width,
-             "bubble",
-             "peak/rank",
-             "loses to #1 by");
-  for (size_t i = 0; i < result.plans.size(); ++i) {
-    const RankedPlan& r = result.plans[i];
-    std::string why;
-    if (i > 0) {
-      if (const auto d = deciding_term(result.plans[0].simulation.report, r.simulation.report)) {
-        why = fmt::format("{} of {}", show(d->difference), key(d->term));
-      }
-    }
-    fmt::print("{:>2}  {:<44} {:>10} {:>12.0f} {:>{}.1f}% {:>6.1f}% {:>11}  {}\n",
-               i + 1,
-               summary(r.plan.layout()),
-               show(r.simulation.report.step_time),
-               r.simulation.tokens_per_s,
-               100 * utilization_value(meshwright::utilization(r.plan,
-                                                               cost.with_cluster(r.plan.cluster()),
-                                                               r.simulation.report.step_time,
-                                                               advice.flops),
-                                       advice.flops),
-               width - 1,
-               100 * r.simulation.bubble_fraction,
-               show(r.simulation.report.peak_memory),
-               why);
-  }
-  fmt::print("{}\n", utilization_legend(advice.flops));
-  if (!advice.front.empty()) print_front(p, advice);
-  if (!advice.challenges.empty()) {
-    fmt::print(
-        "\nrunner-ups of another kind, and what would have to be different for each to win:\n{}",
-        challenges_text(result.plans.front(), advice.challenges));
-  }
-  if (!advice.more_memory.empty()) {
-    fmt::print("\nwith more memory:\n{}",
-               memory_challenges_text(result.plans.front(), advice.more_memory));
-  }
-  if (!result.rejected.empty()) {
-    fmt::print("\nrejected:\n");
-    for (const Rejection& r : result.rejected)
-      fmt::print("{:>8}  {}\n          e.g. {}\n", r.count, r.rule, r.example);
-  }
-  if (!result.plans.empty()) print_run_estimate(p, result.plans.front());
-}
 
 /// Nothing is feasible: a pinned layout that breaks a rule, or a workload that no layout can run,
 /// is bad input; too little memory is an answer.
@@ -363,9 +160,9 @@ Result<int> run_plan(const PlanOptions& o, bool json, const Environment& env) {
   if (objective == Objective::kTime) add_counterfactuals(advice, result, cost);
   if (o.pareto) add_front(advice, objective, result, cost);
   if (json) {
-    print_json(to_json(*problem, result, cost, advice));
+    print_json(plan_json(*problem, result, cost, advice));
   } else {
-    print_text(*problem, result, cost, advice);
+    print_plan(*problem, result, cost, advice);
   }
   if (!o.output.empty()) {
     const RankedPlan& best = result.plans.front();

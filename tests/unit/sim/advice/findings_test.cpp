@@ -64,17 +64,18 @@ TEST(Findings, BubbleNamesTheMicroBatchesThatItTakes) {
   const Finding* bubble = finding(d, "bubble");
   ASSERT_NE(bubble, nullptr);
   EXPECT_GT(bubble->value, 0.1);
-  EXPECT_NE(bubble->cause.find("8 micro-batches for 4 stages; below 10 % takes 28"),
+  EXPECT_NE(bubble->cause.find("8 micro-batches for 4 stages; below 10 % takes 28 of equal stages"),
             std::string::npos)
       << bubble->cause;
-  // More micro-batches, interleaving and the batch that gives 28 of them all shrink it.
   std::vector<std::string> actions;
   for (const Remedy& r : bubble->remedies) actions.push_back(r.action);
   EXPECT_NE(std::find(actions.begin(), actions.end(), "micro_batch=1"), actions.end());
-  EXPECT_NE(std::find(actions.begin(), actions.end(), "28 micro-batches: a batch of 112 sequences"),
-            actions.end());
+  // The head makes the last stage longer: 28 are not quite enough, and the batch that is said to
+  // be enough is.
   const CostModel cost(plan.cluster(), nullptr);
   const Plan& larger = bubble->remedies.back().result->plan;
+  EXPECT_GE(larger.num_micro_batches(), 28);
+  EXPECT_LE(larger.num_micro_batches(), 56);
   EXPECT_LT(simulate(larger, cost).bubble_fraction, 0.1);
 }
 
