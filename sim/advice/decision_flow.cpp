@@ -9,6 +9,7 @@
 #include "sim/advice/variants.h"
 #include "sim/core/text.h"
 #include "sim/spec/logical_tensors.h"
+#include "sim/spec/lora.h"
 
 namespace meshwright {
 namespace {
@@ -23,20 +24,20 @@ class FlowBuilder {
         cost_(cost),
         parameters_(static_cast<double>(parameter_count(p_->model))),
         states_(state_bytes({.precision = p_->workload.precision})),
-        node_(std::min(p_->cluster.devices_per_node, p_->cluster.num_devices)) {}
+        node_(std::min(p_->cluster.devices_per_node, p_->cluster.num_devices)) {
+    if (!p_->workload.lora) return;
+    for (const LogicalTensor& t : adapter_tensors(p_->model, p_->workload.lora->rank))
+      adapters_ += static_cast<double>(t.numel());
+  }
 
   [[nodiscard]] FlowStep one_device() const {
-    const double bytes = sharded_state_bytes(states_, 0, 1);
     FlowStep s =
         step(Strategy::kDdp, "Does it fit one device?", least_memory(p_, cost_, 1, 1, false));
-    s.evidence = fmt::format(
-        "weights, gradients and optimizer state take {:.0f} B x {:.4g} B parameters = {}{}; a "
-        "device has {}",
-        bytes,
-        parameters_ / 1e9,
-        show(Bytes{bytes * parameters_}),
-        with_activations(s),
-        show(s.available));
+    s.evidence = fmt::format("{} = {}{}; a device has {}",
+                             holdings(),
+                             show(states(0, 1)),
+                             with_activations(s),
+                             show(s.available));
     s.note =
         "each DDP rank holds all of it (16 B per parameter with BF16 gradients, 18 with FP32 "
         "ones); the 560 GB often quoted for 70 B is Adam's 8 B alone";
@@ -101,7 +102,28 @@ class FlowBuilder {
     return s;
   }
   [[nodiscard]] Bytes states(int stage, double ranks) const {
-    return Bytes{parameters_ * sharded_state_bytes(states_, stage, ranks)};
+    const double trained = sharded_state_bytes(states_, stage, ranks);
+    if (!p_->workload.lora) return Bytes{parameters_ * trained};
+    return Bytes{adapters_ * trained + parameters_ * frozen() / (stage >= 3 ? ranks : 1)};
+  }
+  /// Bytes of a frozen weight under low-rank adapters.
+  [[nodiscard]] double frozen() const {
+    return frozen_weight_bytes(p_->workload.lora->base, states_.weight);
+  }
+  [[nodiscard]] std::string holdings() const {
+    const double bytes = sharded_state_bytes(states_, 0, 1);
+    if (p_->workload.lora) {
+      return fmt::format(
+          "frozen weights of {:.3g} B x {:.4g} B parameters and adapters of {:.0f} B x "
+          "{:.3g} B",
+          frozen(),
+          parameters_ / 1e9,
+          bytes,
+          adapters_ / 1e9);
+    }
+    return fmt::format("weights, gradients and optimizer state take {:.0f} B x {:.4g} B parameters",
+                       bytes,
+                       parameters_ / 1e9);
   }
   [[nodiscard]] static std::string with_activations(const FlowStep& s) {
     return s.needed > Bytes{} ? ", with activations at least " + show(s.needed) : "";
@@ -110,6 +132,7 @@ class FlowBuilder {
   std::shared_ptr<const Problem> p_;
   const CostModel& cost_;
   double parameters_;
+  double adapters_ = 0;
   StateBytes states_;
   int node_;
 };

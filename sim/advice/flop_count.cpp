@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "sim/graph/model_graph.h"
+#include "sim/spec/lora.h"
 
 namespace meshwright {
 namespace {
@@ -18,6 +19,12 @@ double recomputed_share(const Plan& plan) {
     for (int i = 0; i < layers; ++i) repeats += plan.layout().recomputes(i) ? 1 : 0;
   }
   return static_cast<double>(repeats) / static_cast<double>(plan.model().num_layers);
+}
+
+double adapter_count(const ModelSpec& model, int rank) {
+  double n = 0;
+  for (const LogicalTensor& t : adapter_tensors(model, rank)) n += static_cast<double>(t.numel());
+  return n;
 }
 
 }  // namespace
@@ -61,24 +68,27 @@ Flop FlopCount::of(FlopDefinition definition) const {
 
 FlopCount step_flop(const Plan& plan) {
   const ModelSpec& m = plan.model();
-  const auto tokens = static_cast<double>(plan.workload().tokens_per_step());
-  const double causal = model_flop_per_token(m, plan.workload().seq_len).v;
-  const double weights = model_flop_per_token(m, 0).v;  // 6 W
-  const double half_attention = causal - weights;       // 6 A
-  const double model = weights + 2 * half_attention;
-  // The head is not in a layer, and no recompute repeats it.
+  const Workload& w = plan.workload();
+  const auto tokens = static_cast<double>(w.tokens_per_step());
+  const double all = model_flop_per_token(m, 0).v;                           // 6 W
+  const double half_attention = model_flop_per_token(m, w.seq_len).v - all;  // 6 A
+  // Low-rank adapters: the frozen weights have no gradient, forward 2 and backward 2.
+  const double adapters = w.lora ? 6 * adapter_count(m, w.lora->rank) : 0.0;
+  const double weights = w.lora ? all * (4.0 / 6) + adapters : all;
+  // Forward of the layers, that full recompute repeats; the head is in no layer.
   const double head = 6.0 * static_cast<double>(m.vocab_size) * static_cast<double>(m.d_model);
-  // A forward is a third of forward and backward.
+  const double forward = (all - head + adapters + 2 * half_attention) / 3;
   double repeated = 0;
-  if (plan.layout().recompute == Recompute::kFull) repeated = (model - head) / 3;
+  if (plan.layout().recompute == Recompute::kFull) repeated = forward;
   // Selective keeps the attention's output and repeats the scores alone, the whole square.
   if (plan.layout().recompute == Recompute::kSelective) {
     repeated = 2.0 * static_cast<double>(m.num_layers * m.num_heads * m.head_dim) *
-               static_cast<double>(plan.workload().seq_len);
+               static_cast<double>(w.seq_len);
   }
+  const double model = weights + 2 * half_attention;
   return {.model = Flop{model * tokens},
           .hardware = Flop{(model + recomputed_share(plan) * repeated) * tokens},
-          .causal = Flop{causal * tokens}};
+          .causal = Flop{(weights + half_attention) * tokens}};
 }
 
 Utilization utilization(const Plan& plan,

@@ -20,6 +20,7 @@
 
 namespace meshwright {
 
+/// With low-rank adapters beside frozen weights 4 W + 6 per adapter weight takes the place of 6 W.
 /// `W` matmul weights that a token meets, `A` = L N H S: attention of one token over the whole
 /// sequence.
 enum class FlopDefinition : uint8_t {

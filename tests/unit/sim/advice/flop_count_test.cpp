@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "sim/graph/model_graph.h"
+#include "sim/spec/lora.h"
 #include "tests/unit/sim/plans.h"
 
 namespace meshwright {
@@ -75,6 +76,20 @@ TEST(FlopCount, MfuIsNeverOfHardwareFlop) {
   EXPECT_EQ(causal.hfu, model.hfu);
   EXPECT_TRUE(near_rel(model.hfu / model.mfu, 4.0 / 3, 0.01));  // less the head's share
   EXPECT_TRUE(near_rel(model.mfu, step_flop(plan).model.v / 100 / (8 * 312e12), 1e-12));
+}
+
+// A frozen weight costs 4 FLOP per token instead of 6; an adapter weight 6.
+TEST(FlopCount, FrozenWeightsHaveNoGradient) {
+  auto problem = std::make_shared<Problem>(gpt3(Recompute::kNone).problem());
+  problem->workload.lora = LoraSpec{.rank = 16};
+  double adapters = 0;
+  for (const LogicalTensor& t : adapter_tensors(problem->model, 16))
+    adapters += static_cast<double>(t.numel());
+  const auto tokens = static_cast<double>(problem->workload.tokens_per_step());
+  const FlopCount lora = step_flop(make_plan(problem, {.tp = 8}));
+  const FlopCount all = step_flop(gpt3(Recompute::kNone));
+  const double frozen = model_flop_per_token(problem->model, 0).v / 3;
+  EXPECT_TRUE(near_rel((all.model - lora.model).v, (frozen - 6 * adapters) * tokens, 1e-9));
 }
 
 TEST(FlopCount, NamesReadBack) {
