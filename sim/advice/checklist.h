@@ -35,6 +35,7 @@ class Checklist {
   void recompute();
   void attention();
   void tensor_parallel_reach();
+  void sequence_parallel();
   void kv_heads();
   void alignment();
   /// Whatever is not compute, largest first.

@@ -38,6 +38,7 @@ class FlowBuilder {
                              show(states(0, 1)),
                              with_activations(s),
                              show(s.available));
+    if (p_->workload.lora) return s;
     s.note =
         "each DDP rank holds all of it (16 B per parameter with BF16 gradients, 18 with FP32 "
         "ones); the 560 GB often quoted for 70 B is Adam's 8 B alone";
@@ -174,15 +175,19 @@ RuleCheck micro_batch_rule(const RankedPlan& plan) {
   const Layout& l = plan.plan.layout();
   const auto m = plan.plan.num_micro_batches();
   const int64_t needed = micro_batches_for_small_bubble(l.pp, l.virtual_stages);
+  const std::optional<int>& cores = plan.plan.cluster().shared_cores;
+  const bool shared = cores && plan.plan.world_size() > *cores;
   return {.rule = "enough micro-batches for a bubble below 10 %",
-          .holds = m >= needed || plan.simulation.bubble_fraction < 0.1,
+          .holds = shared || m >= needed || plan.simulation.bubble_fraction < 0.1,
           .figures =
               fmt::format("{} micro-batches, {} stages: needs {}; the {} schedule idles {:.1f} %",
                           m,
                           l.pp,
                           needed,
                           to_string(l.schedule),
-                          100 * plan.simulation.bubble_fraction),
+                          100 * plan.simulation.bubble_fraction) +
+              (shared ? fmt::format(" (the ranks share {} cores: others compute meanwhile)", *cores)
+                      : ""),
           .note = fmt::format("exact: M > 9 (P-1); the rule of thumb 10 (P-1) = {} is 10 % of the "
                               "approximation (P-1)/M",
                               10 * (l.pp - 1))};
@@ -225,6 +230,8 @@ RuleCheck pipeline_rule(const RankedPlan& plan, const DecisionFlow& flow) {
                                  summary(flow.best->plan.layout()),
                                  show(flow.best->simulation.report.step_time),
                                  show(plan.simulation.report.step_time));
+    if (plan.simulation.report.step_time < flow.best->simulation.report.step_time)
+      check.figures += ", so the rule would cost time here";
   }
   return check;
 }

@@ -15,6 +15,7 @@ Diagnosis Checklist::run() {
   recompute();
   attention();
   tensor_parallel_reach();
+  sequence_parallel();
   kv_heads();
   alignment();
   return std::move(out_);

@@ -105,6 +105,22 @@ void Checklist::tensor_parallel_reach() {
   file(found, std::move(f), l_.tp > 1 ? "tp inside a node" : "");
 }
 
+void Checklist::sequence_parallel() {
+  if (l_.tp == 1) return;
+  Finding f{.id = "sequence_parallel",
+            .value = static_cast<double>(l_.tp),
+            .threshold = 1,
+            .text = fmt::format("sequence parallelism is off with tp {}", l_.tp),
+            .cause = fmt::format("norms, dropout and residuals are held and computed {} times over",
+                                 l_.tp),
+            .note =
+                "it adds no traffic, and each replicated tensor of a layer (b s d x 2 B) shrinks "
+                "to 1/tp of it on every device",
+            .remedies = {}};
+  if (!l_.sp) remedies_.try_layout("sp=on", [](Layout& l) { l.sp = true; });
+  file(!l_.sp, std::move(f), "sp on");
+}
+
 void Checklist::kv_heads() {
   const ModelSpec& m = plan_.model();
   if (m.mla || l_.tp == 1) return;

@@ -190,7 +190,8 @@ std::string flow_text(const DecisionFlow& flow, const RankedPlan* winner) {
                         s.evidence);
     if (!s.note.empty()) text += fmt::format("     note: {}\n", s.note);
   }
-  if (!flow.best) return text + "  no layout of it fits\n";
+  if (!flow.best)
+    return text + "  no layout of it fits: add devices, shorten the sequence, or offload\n";
   const StepReport& own = flow.best->simulation.report;
   text += fmt::format("  its fastest layout: {}, {}, {}\n",
                       summary(flow.best->plan.layout()),
@@ -220,8 +221,8 @@ std::string flow_text(const DecisionFlow& flow, const RankedPlan* winner) {
 std::string rules_text(const std::vector<RuleCheck>& checks) {
   std::string text;
   for (const RuleCheck& c : checks) {
-    text += fmt::format("  {:<6} {}: {}\n", c.holds ? "ok" : "BROKEN", c.rule, c.figures);
-    if (!c.note.empty()) text += fmt::format("         note: {}\n", c.note);
+    text += fmt::format("  {:<8}{}: {}\n", c.holds ? "ok" : "differs", c.rule, c.figures);
+    if (!c.note.empty()) text += fmt::format("          note: {}\n", c.note);
   }
   return text;
 }

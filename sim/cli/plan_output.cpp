@@ -39,7 +39,7 @@ void print_run_estimate(const Problem& p, const RankedPlan& ranked) {
   const double budget = p.workload.tokens.value_or(kTokensPerParameter *
                                                    static_cast<double>(parameter_count(p.model)));
   const double seconds = budget / best.tokens_per_s;
-  fmt::print("\n{:.3g} tokens{} take {:.3g} {}",
+  fmt::print("\n{:.3g} tokens{} take {:.4g} {}",
              budget,
              p.workload.tokens ? "" : " (20 per parameter; set --tokens)",
              seconds >= kDay ? seconds / kDay : seconds / kHour,

@@ -625,7 +625,7 @@ class Advice(CliTest):
         self.assertIn("1.5 times as much, not 3 times", text)
         nothing = self.run_program("advise", "--model", "llama-3-70b", "--cluster", "2xa100-80g")
         self.assertEqual(nothing.returncode, 1)
-        self.assertIn("no layout of it fits", nothing.stdout)
+        self.assertIn("no layout of it fits: add devices", nothing.stdout)
 
     def test_devices(self):
         job = ["--model", "llama-3.2-1b", "--cluster", "8xh100", "--global-batch", "256Ki"]

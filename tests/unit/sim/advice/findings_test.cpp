@@ -96,6 +96,20 @@ TEST(Findings, TensorParallelismOverNodesAndBeyondKvHeads) {
   EXPECT_NE(finding(d, "communication"), nullptr);
 }
 
+// Korthikanti et al., arXiv:2205.05198: the tensors between the tensor-parallel regions are held tp
+// times over without sequence parallelism.
+TEST(Findings, SequenceParallelismShrinksWhatIsReplicated) {
+  const Plan plan =
+      make_plan(llama_70b("64xa100-80g", 64), {.dp_shard = 2, .tp = 8, .pp = 4, .zero_stage = 1});
+  const Diagnosis d = diagnosis_of(plan);
+  expect_honest(d);
+  const Finding* f = finding(d, "sequence_parallel");
+  ASSERT_NE(f, nullptr);
+  ASSERT_EQ(f->remedies.size(), 1u);
+  const Bytes peak = simulate(plan, CostModel(plan.cluster(), nullptr)).report.peak_memory;
+  EXPECT_LT(f->remedies.front().result->peak, peak);
+}
+
 TEST(Findings, RecomputeSaysWhatKeepingWouldTakeAndNeed) {
   const Plan plan = make_plan(llama_70b("64xa100-80g", 128),
                               {.dp_shard = 4,
