@@ -2,7 +2,7 @@
 set(_body "// Made by cmake/EmbedDocuments.cmake from models/.\n#include \"sim/spec/builtin_documents.h\"\n\n")
 string(APPEND _body "namespace meshwright {\nnamespace {\nstruct Document { std::string_view folder, name, text; };\n")
 string(APPEND _body "constexpr Document kDocuments[] = {\n")
-foreach(_folder fits hardware llm published workloads)
+foreach(_folder fits hardware llm prices published workloads)
   file(GLOB _files ${MODELS}/${_folder}/*.json)
   list(SORT _files)
   foreach(_file ${_files})

@@ -51,6 +51,7 @@ int run(int argc, char** argv) {
   app.add_flag("--list", list, "Built-in models, devices and workloads");
   app.require_subcommand(0, 1);
   const std::vector<Verb> verbs = {plan_verb(app, env),
+                                   advise_verb(app, env),
                                    explain_verb(app, env),
                                    simulate_verb(app, env),
                                    run_verb(app, env),

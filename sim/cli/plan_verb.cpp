@@ -4,15 +4,15 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "sim/cli/flops_option.h"
+#include "sim/cli/plan_output.h"
 #include "sim/cli/verbs.h"
 #include "sim/core/clock.h"
 #include "sim/core/version.h"
 #include "sim/plan/executor_support.h"
 #include "sim/plan/plan_file.h"
-#include "sim/plan/plan_json.h"
 #include "sim/planner/objective.h"
-#include "sim/report/report_json.h"
-#include "sim/spec/logical_tensors.h"
+#include "sim/planner/pareto.h"
 
 namespace meshwright::cli {
 namespace {
@@ -21,116 +21,20 @@ struct PlanOptions {
   ProblemOptions problem;
   std::string top = "5";
   std::string objective = "time";
+  std::string slack = "15";
+  std::string flops = "model";
+  bool pareto = false;
   std::string output;
 };
 
-Json to_json(const RankedPlan& ranked) {
-  Json json = report_to_json(ranked.simulation.report);
-  json["layout"] = layout_to_json(ranked.plan);
-  json["tokens_per_s"] = ranked.simulation.tokens_per_s;
-  json["mfu"] = ranked.simulation.mfu;
-  json["bubble_fraction"] = ranked.simulation.bubble_fraction;
-  json["capacity_bytes"] = ranked.plan.cluster().capacity().v;
-  return json;
-}
-
-Json to_json(const Problem& p, const PlannerResult& result, const CostModel& cost) {
-  Json json = {{"schema_version", kOutputSchemaVersion},
-               {"model",
-                {{"name", p.model.name},
-                 {"parameters", parameter_count(p.model)},
-                 {"active_parameters", active_parameter_count(p.model)}}},
-               {"cluster", {{"name", p.cluster.name}, {"devices", p.cluster.num_devices}}},
-               {"workload",
-                {{"name", p.workload.name},
-                 {"seq_len", p.workload.seq_len},
-                 {"global_batch_sequences", p.workload.global_batch},
-                 {"tokens_per_step", p.workload.tokens_per_step()}}},
-               {"priced_by", cost.provenance()},
-               {"examined", result.examined},
-               {"feasible", result.feasible},
-               {"elapsed_s", result.elapsed_s},
-               {"plans", Json::array()},
-               {"rejected", Json::array()}};
-  for (const RankedPlan& r : result.plans) json["plans"].push_back(to_json(r));
-  for (const Rejection& r : result.rejected) {
-    json["rejected"].push_back({{"rule", r.rule}, {"count", r.count}, {"example", r.example}});
-  }
-  return json;
-}
-
-void print_run_estimate(const Problem& p, const RankedPlan& ranked) {
-  const Simulation& best = ranked.simulation;
-  constexpr double kDay = 86400.0;
-  constexpr double kHour = 3600.0;
-  constexpr double kTokensPerParameter =
-      20.0;  // compute-optimal budget of Hoffmann et al., arXiv:2203.15556
-  const double budget = p.workload.tokens.value_or(kTokensPerParameter *
-                                                   static_cast<double>(parameter_count(p.model)));
-  const double seconds = budget / best.tokens_per_s;
-  fmt::print("\n{:.3g} tokens{} take {:.3g} {}",
-             budget,
-             p.workload.tokens ? "" : " (20 per parameter; set --tokens)",
-             seconds >= kDay ? seconds / kDay : seconds / kHour,
-             seconds >= kDay ? "days" : "hours");
-  if (p.cluster.price_usd_per_device_hour) {
-    fmt::print(" and cost ${:.0f}\n",
-               seconds / kHour * ranked.plan.world_size() * *p.cluster.price_usd_per_device_hour);
-  } else {
-    fmt::print("; cost unknown (no price_usd_per_device_hour for this cluster)\n");
-  }
-}
-
-void print_text(const Problem& p, const PlannerResult& result, const CostModel& cost) {
-  fmt::print("{} ({:.4g} B parameters) on {}, {}: {} sequences of {} tokens per step\n",
-             p.model.name,
-             static_cast<double>(parameter_count(p.model)) / 1e9,
-             p.cluster.name,
-             p.workload.name,
-             p.workload.global_batch,
-             p.workload.seq_len);
-  fmt::print("priced by {}\n", cost.provenance());
-  fmt::print("examined {} layouts in {:.2f} s: {} fit, {} rejected\n\n",
-             result.examined,
-             result.elapsed_s,
-             result.feasible,
-             result.examined - result.feasible);
-  fmt::print("{:>2}  {:<44} {:>10} {:>12} {:>6} {:>7} {:>11} {:>11}  {}\n",
-             "#",
-             "layout",
-             "step",
-             "tokens/s",
-             "MFU",
-             "bubble",
-             "peak/rank",
-             "at most",
-             "loses to #1 by");
-  for (size_t i = 0; i < result.plans.size(); ++i) {
-    const RankedPlan& r = result.plans[i];
-    std::string why;
-    if (i > 0) {
-      if (const auto d = deciding_term(result.plans[0].simulation.report, r.simulation.report)) {
-        why = fmt::format("{} of {}", show(d->difference), key(d->term));
-      }
-    }
-    fmt::print("{:>2}  {:<44} {:>10} {:>12.0f} {:>5.1f}% {:>6.1f}% {:>11} {:>11}  {}\n",
-               i + 1,
-               summary(r.plan.layout()),
-               show(r.simulation.report.step_time),
-               r.simulation.tokens_per_s,
-               100 * r.simulation.mfu,
-               100 * r.simulation.bubble_fraction,
-               show(r.simulation.report.peak_memory),
-               show(r.simulation.report.memory_bound->upper),
-               why);
-  }
-  if (!result.rejected.empty()) {
-    fmt::print("\nrejected:\n");
-    for (const Rejection& r : result.rejected)
-      fmt::print("{:>8}  {}\n          e.g. {}\n", r.count, r.rule, r.example);
-  }
-  if (!result.plans.empty()) print_run_estimate(p, result.plans.front());
-}
+/// Runner-ups of other kinds that the short text shows.
+constexpr size_t kChallengers = 3;
+/// Times the memory of a device that are asked about.
+constexpr double kMemoryFactors[] = {1.25, 2, 4};
+/// Peaks that differ by less than this are one choice of the front.
+constexpr double kFrontGrain = 0.02;
+constexpr size_t kFrontLayouts = 40;
+constexpr double kPercent = 100;
 
 /// Nothing is feasible: a pinned layout that breaks a rule, or a workload that no layout can run,
 /// is bad input; too little memory is an answer.
@@ -188,10 +92,34 @@ Result<Objective> parse_objective(const std::string& word) {
   if (word == "time") return Objective::kTime;
   if (word == "cost") return Objective::kCost;
   if (word == "gpus") return Objective::kGpus;
+  if (word == "memory") return Objective::kMemory;
   return Error{.where = "--objective",
                .field = "objective",
                .value = word,
-               .rule = "must be time, cost or gpus"};
+               .rule = "must be time, cost, gpus or memory"};
+}
+
+/// Counterfactuals compare times: they belong to the fastest layout of one cluster.
+void add_counterfactuals(PlanAdvice& advice, const PlannerResult& result, const CostModel& cost) {
+  const RankedPlan& winner = result.plans.front();
+  for (const RankedPlan& other : challengers(result.all_feasible, winner, cost, kChallengers))
+    advice.challenges.push_back(challenge(winner, other, cost));
+  if (winner.plan.cluster().is_local()) return;
+  for (const double factor : kMemoryFactors) {
+    const auto m = with_more_memory(winner, cost, factor);
+    if (m && (advice.more_memory.empty() || m->step_time < advice.more_memory.back().step_time))
+      advice.more_memory.push_back(*m);
+  }
+}
+
+void add_front(PlanAdvice& advice,
+               Objective objective,
+               const PlannerResult& result,
+               const CostModel& cost) {
+  const FrontAxis axis = objective == Objective::kGpus   ? FrontAxis::kDevices
+                         : objective == Objective::kCost ? FrontAxis::kDeviceTime
+                                                         : FrontAxis::kNone;
+  advice.front = simulated_front(result.all_feasible, cost, axis, kFrontGrain, kFrontLayouts);
 }
 
 /// A search is not thrown away because its file has nowhere to go.
@@ -208,6 +136,9 @@ Result<Ok> check_output_folder(const std::string& path) {
 
 Result<int> run_plan(const PlanOptions& o, bool json, const Environment& env) {
   MW_ASSIGN_OR_RETURN(const Objective objective, parse_objective(o.objective));
+  PlanAdvice advice;
+  MW_ASSIGN_OR_RETURN(advice.flops, parse_flops(o.flops));
+  MW_ASSIGN_OR_RETURN(const int64_t slack, parse_count("--slack", o.slack, 0, 1000));
   MW_RETURN_IF_ERROR(check_output_folder(o.output));
   MW_ASSIGN_OR_RETURN(const int64_t top, parse_count("--top", o.top, 1, 1000));
   MW_ASSIGN_OR_RETURN(const auto problem, o.problem.load(env));
@@ -222,13 +153,16 @@ Result<int> run_plan(const PlanOptions& o, bool json, const Environment& env) {
     options.progress = [&](int64_t done, int64_t total) {
       line.show(fmt::format("examined {} of {} layouts", done, total));
     };
-    result = plan_for(objective, problem, cost, options);
+    options.keep_feasible = o.pareto || objective == Objective::kTime;
+    result = plan_for(objective, problem, cost, options, static_cast<double>(slack) / kPercent);
   }
   if (result.plans.empty()) return explain_nothing(problem, result, o, json);
+  if (objective == Objective::kTime) add_counterfactuals(advice, result, cost);
+  if (o.pareto) add_front(advice, objective, result, cost);
   if (json) {
-    print_json(to_json(*problem, result, cost));
+    print_json(plan_json(*problem, result, cost, advice));
   } else {
-    print_text(*problem, result, cost);
+    print_plan(*problem, result, cost, advice);
   }
   if (!o.output.empty()) {
     const RankedPlan& best = result.plans.front();
@@ -255,8 +189,18 @@ Verb plan_verb(CLI::App& app, const Environment& env) {
       ->add_option(
           "--objective",
           o->objective,
-          "time: fastest on the whole cluster; cost: least device time; gpus: fewest devices")
+          "time: fastest on the whole cluster; cost: least device time; gpus: fewest devices; "
+          "memory: smallest peak of the layouts within --slack of the fastest")
       ->capture_default_str();
+  verb.app
+      ->add_option(
+          "--slack", o->slack, "Percent of the fastest step that --objective memory may give away")
+      ->capture_default_str();
+  verb.app->add_flag("--pareto",
+                     o->pareto,
+                     "Also the Pareto front over step time and peak memory; with --objective cost "
+                     "or gpus over sizes of the cluster too");
+  add_flops_option(*verb.app, o->flops);
   verb.app->add_option("-o,--output", o->output, "Write the best plan to this file");
   verb.run = [o, json = verb.json, &env] { return run_plan(*o, *json, env); };
   return verb;

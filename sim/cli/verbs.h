@@ -6,6 +6,7 @@
 namespace meshwright::cli {
 
 Verb plan_verb(CLI::App& app, const Environment& env);
+Verb advise_verb(CLI::App& app, const Environment& env);
 Verb explain_verb(CLI::App& app, const Environment& env);
 Verb simulate_verb(CLI::App& app, const Environment& env);
 Verb tokenize_verb(CLI::App& app, const Environment& env);

@@ -55,6 +55,7 @@ double four_digits(double x) { return std::stod(fmt::format("{:.4g}", x)); }
 
 std::string show(Seconds t) {
   const double s = std::abs(t.v);
+  if (s >= 1000.0) return fmt::format("{:.0f} s", t.v);
   if (s >= 1.0) return fmt::format("{:.3g} s", t.v);
   if (s >= 1e-3) return fmt::format("{:.3g} ms", t.v * 1e3);
   if (s == 0.0) return "0 s";

@@ -55,11 +55,6 @@ class Rejections {
   std::vector<Rejection> list_;
 };
 
-struct Candidate {
-  Plan plan;
-  Seconds time;
-};
-
 /// Order of preference between equal times: the simpler layout.
 auto tie_break(const Layout& l) {
   return std::tuple(l.pp,
@@ -202,7 +197,7 @@ PlannerResult plan_layouts(const std::shared_ptr<const Problem>& problem,
                 show(capacity));
           });
     } else {
-      feasible.push_back({*std::move(j.plan), *j.time});
+      feasible.push_back({*std::move(j.plan), *j.time, *j.peak});
     }
   }
   if (options.progress) options.progress(total, total);
@@ -231,6 +226,7 @@ PlannerResult plan_layouts(const std::shared_ptr<const Problem>& problem,
   if (result.plans.size() > static_cast<size_t>(options.top_k)) {
     result.plans.erase(result.plans.begin() + options.top_k, result.plans.end());
   }
+  if (options.keep_feasible) result.all_feasible = std::move(feasible);
   result.elapsed_s =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return result;

@@ -29,12 +29,20 @@ struct PlannerOptions {
   /// Asked now and then; true ends the search, and the result is that of the layouts examined so
   /// far. May be empty.
   std::function<bool()> cancelled;
-  int threads = 0;  ///< 0: one per core. The result does not depend on it.
+  int threads = 0;             ///< 0: one per core. The result does not depend on it.
+  bool keep_feasible = false;  ///< Fill PlannerResult::all_feasible.
 };
 
 struct RankedPlan {
   Plan plan;
   Simulation simulation;
+};
+
+/// A layout that fits, as the closed form sees it.
+struct Candidate {
+  Plan plan;
+  Seconds time;
+  Bytes peak;  ///< The peak that simulate() would report.
 };
 
 /// Layouts that break the same rule; `example` is the first of them.
@@ -47,8 +55,9 @@ struct Rejection {
 struct PlannerResult {
   int64_t examined = 0;
   int64_t feasible = 0;
-  std::vector<RankedPlan> plans;    ///< Best first, at most top_k.
-  std::vector<Rejection> rejected;  ///< Most frequent first.
+  std::vector<RankedPlan> plans;        ///< Best first, at most top_k.
+  std::vector<Rejection> rejected;      ///< Most frequent first.
+  std::vector<Candidate> all_feasible;  ///< By time of the closed form; empty unless asked for.
   double elapsed_s = 0;
 };
 

@@ -9,7 +9,7 @@
 namespace meshwright {
 
 /// The text of models/<folder>/<name>.json, or nothing. `folder` is "fits", "hardware", "llm",
-/// "published" or "workloads".
+/// "prices", "published" or "workloads".
 [[nodiscard]] std::optional<std::string_view> builtin_document(std::string_view folder,
                                                                std::string_view name);
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/validate/step_rows.h"
 
+#include "sim/core/units.h"
+
 namespace meshwright {
 ValidatedRow step_time_row(const TrainingCase& c, int64_t line, const StepConstants& constants) {
   ValidatedRow row{.line = line,

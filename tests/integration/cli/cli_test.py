@@ -477,6 +477,180 @@ class Documents(CliTest):
         self.assertIn("is in a folder that does not exist; make ", done.stderr)
 
 
+class Advice(CliTest):
+    """The planner explains itself: definitions, objectives, counterfactuals, findings, devices."""
+
+    JOB = ["--model", "llama-3-8b", "--cluster", "16xh100", "--global-batch", "1Mi"]
+
+    def document(self, *arguments):
+        done = self.run_program(*arguments, "--json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return json.loads(done.stdout)
+
+    def planned(self, *pins):
+        path = str(self.folder / "advice.json")
+        made = self.run_program("plan", *self.JOB, *pins, "-o", path)
+        self.assertEqual(made.returncode, 0, made.stderr)
+        return path
+
+    def test_flops_are_named_and_never_mixed(self):
+        pins = ["--layout", "tp=2,pp=1,recompute=full,micro_batch=1"]
+        plan = self.planned(*pins)
+        figures = {}
+        for flops in ("model", "hardware", "causal"):
+            planned = self.document("plan", *self.JOB, *pins, "--flops", flops)["plans"][0]
+            simulated = self.document("simulate", plan, "--flops", flops)
+            explained = self.document("explain", plan, "--flops", flops)
+            for document in (planned, simulated, explained):
+                for key in ("mfu", "hfu", "mfu_flop_definition", "flop_per_step"):
+                    self.assertEqual(document[key], planned[key])
+            figures[flops] = planned
+        self.assertEqual(figures["model"]["mfu_flop_definition"], "model")
+        self.assertEqual(figures["hardware"]["mfu_flop_definition"], "model")
+        self.assertEqual(figures["causal"]["mfu_flop_definition"], "causal")
+        flop = figures["model"]["flop_per_step"]
+        self.assertLess(flop["causal"], flop["model"])
+        self.assertAlmostEqual(flop["hardware"] / flop["model"], 4 / 3, delta=0.03)
+        self.assertEqual(figures["hardware"]["mfu"], figures["model"]["mfu"])
+        self.assertAlmostEqual(
+            figures["model"]["hfu"] / figures["model"]["mfu"],
+            flop["hardware"] / flop["model"],
+            delta=1e-9,
+        )
+        for flops, name in (("model", " MFU "), ("hardware", " HFU "), ("causal", "MFU(causal)")):
+            text = self.run_program("simulate", plan, "--flops", flops).stdout
+            self.assertIn(name, text.replace("\n", " "))
+        self.refused(
+            ["plan", *self.JOB, "--flops", "peak"],
+            "--flops: flops = peak: must be one of model, hardware, causal",
+        )
+
+    def test_memory_objective_and_pareto(self):
+        fastest = self.document("plan", *self.JOB, "--pareto")
+        front = [(p["step_time_s"], p["peak_memory_bytes"]) for p in fastest["pareto"]]
+        self.assertGreater(len(front), 1)
+        self.assertEqual(front, sorted(front, key=lambda p: (p[0], -p[1])))
+        for slower, faster in zip(front[1:], front):
+            self.assertGreater(slower[0], faster[0])
+            self.assertLess(slower[1], faster[1])
+        limit = fastest["plans"][0]["step_time_s"]
+        lean = self.document("plan", *self.JOB, "--objective", "memory", "--slack", "20")
+        self.assertLessEqual(lean["plans"][0]["step_time_s"], 1.2 * limit)
+        self.assertLess(
+            lean["plans"][0]["peak_memory_bytes"], fastest["plans"][0]["peak_memory_bytes"]
+        )
+        sizes = self.document("plan", *self.JOB, "--objective", "cost", "--pareto")
+        self.assertGreater(len({p["devices"] for p in sizes["pareto"]}), 1)
+        text = self.run_program("plan", *self.JOB, "--pareto").stdout
+        self.assertIn("Pareto front", text)
+        self.refused(
+            ["plan", *self.JOB, "--objective", "speed"], "must be time, cost, gpus or memory"
+        )
+        self.refused(["plan", *self.JOB, "--slack", "-1"], "--slack: slack = -1")
+
+    def test_counterfactuals(self):
+        document = self.document("plan", *self.JOB)
+        self.assertTrue(document["counterfactuals"])
+        best = document["plans"][0]["step_time_s"]
+        for other in document["counterfactuals"]:
+            self.assertGreaterEqual(other["step_time_s"], best)
+            self.assertTrue(other["differs_in"])
+            for c in other["crossings"]:
+                self.assertIn(c["knob"], ("inter_node_bandwidth_GBps", "global_batch_sequences"))
+                low, high = sorted((c["now"], c["bound"]))
+                if c["wins_at"] is not None:
+                    self.assertTrue(low <= c["wins_at"] <= high)
+        text = self.run_program("plan", *self.JOB).stdout
+        self.assertRegex(text, r"wins (above|below|with a batch)|not by (bandwidth|batch) alone")
+
+    def test_against_flips_where_it_says(self):
+        plan = self.planned("--layout", "tp=1,pp=1,zero_stage=1")
+        duel = self.document("explain", plan, "--against", "tp=1,pp=4,zero_stage=1")["against"]
+        flips = [
+            c
+            for c in duel["crossings"]
+            if c["knob"] == "inter_node_bandwidth_GBps" and c["wins_at"] is not None
+        ]
+        self.assertEqual(len(flips), 1)
+
+        def first(bandwidth):
+            cluster = {
+                "schema_version": 1,
+                "name": "lab",
+                "num_devices": 16,
+                "device": "h100",
+                "inter_node": {"bandwidth_GBps": bandwidth, "generation": "ib_ndr"},
+            }
+            path = self.write("lab.json", json.dumps(cluster))
+            job = ["--model", "llama-3-8b", "--cluster", path, "--global-batch", "1Mi", "--layout"]
+            times = []
+            for layout in (duel["winner"]["layout"], duel["layout"]):
+                keys = ("tp", "pp", "micro_batch", "zero_stage", "dp_shard", "recompute",
+                        "schedule", "virtual_stages")  # fmt: skip
+                pins = ",".join(f"{k}={layout[k]}" for k in keys)
+                times.append(self.document("plan", *job, pins)["plans"][0]["step_time_s"])
+            return times[0] <= times[1]
+
+        at = flips[0]["wins_at"]
+        nearer = at * (1.01 if flips[0]["direction"] == "less" else 0.99)
+        self.assertFalse(first(at))
+        self.assertTrue(first(nearer))
+        self.refused(["explain", plan, "--against", "tp=3"], "--against", status=1)
+        self.refused(["explain", plan, "--against", "tpp=3"], "did you mean tp?")
+
+    def test_findings(self):
+        plan = self.planned("--layout", "tp=1,pp=8,micro_batch=16,schedule=1f1b,recompute=full")
+        diagnosis = self.document("explain", plan)["diagnosis"]
+        found = {f["id"]: f for f in diagnosis["findings"]}
+        self.assertIn("bubble", found)
+        self.assertIn("recompute", found)
+        self.assertGreater(found["bubble"]["value"], found["bubble"]["threshold"])
+        remedies = {r["action"]: r for r in found["bubble"]["remedies"]}
+        simulated = self.document("simulate", plan)
+        halved = remedies["micro_batch=8"]
+        self.assertLess(halved["step_time_s"], simulated["step_time_s"])
+        text = self.run_program("explain", plan).stdout
+        self.assertIn("findings for the whole step", text)
+        self.assertIn("M > 9 (P-1) = 63", text)
+
+    def test_advise(self):
+        advice = self.document("advise", *LLAMA, "--layout", "schedule=1f1b")
+        flow = advice["decision_flow"]
+        self.assertEqual(flow["strategy"], "TP + ZeRO")
+        self.assertEqual([s["answer"] for s in flow["steps"]], [False, False, True])
+        self.assertGreater(flow["steps"][0]["needed_bytes"], 18 * 70553706496)
+        self.assertTrue(advice["rules"])
+        text = self.run_program("advise", *LLAMA, "--layout", "schedule=1f1b").stdout
+        self.assertIn("18 B x 70.55 B parameters = 1182.75 GiB", text)
+        self.assertIn("1.5 times as much, not 3 times", text)
+        nothing = self.run_program("advise", "--model", "llama-3-70b", "--cluster", "2xa100-80g")
+        self.assertEqual(nothing.returncode, 1)
+        self.assertIn("no layout of it fits: add devices", nothing.stdout)
+
+    def test_devices(self):
+        job = ["--model", "llama-3.2-1b", "--cluster", "8xh100", "--global-batch", "256Ki"]
+        job += ["--layout", "pp=1,tp=1", "--devices"]
+        rows = self.document("advise", *job)["devices"]
+        names = [row["device"] for row in rows]
+        self.assertIn("a100-80g", names)
+        self.assertNotIn("local", names)
+        times = [row["step_time_s"] for row in rows if row["fits"]]
+        self.assertEqual(times, sorted(times))
+        for row in rows:
+            for kind in ("on_demand", "spot"):
+                if row[kind] is None or not row["fits"]:
+                    continue
+                self.assertTrue(row[kind]["source"] and row[kind]["date"])
+                self.assertAlmostEqual(
+                    row[kind + "_usd_per_step"],
+                    row["step_time_s"] / 3600 * 8 * row[kind]["usd_per_device_hour"],
+                    delta=1e-12,
+                )
+        text = self.run_program("advise", *job).stdout
+        self.assertIn("prices are assumptions", text)
+        self.assertIn("989 TFLOP/s in BF16 without sparsity, 3.2 times", text)
+
+
 class Data(CliTest):
     def run_on(self, data, *parts, extra=()):
         return self.refused(["run", str(self.plan), "--data", data, *extra], *parts)

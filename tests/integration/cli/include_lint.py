@@ -23,7 +23,7 @@ SIM_LAYERS = [
     {"cost"},
     {"simulator"},
     {"planner"},
-    {"parity"},
+    {"advice", "parity"},
     {"fit", "validate"},
     {"cli"},
 ]
