@@ -158,7 +158,7 @@ void print_plan(const Problem& p,
              result.examined - result.feasible);
   const std::string utilization = utilization_name(advice.flops);
   const size_t width = std::max<size_t>(6, utilization.size());
-  fmt::print("{:>2}  {:<44} {:>10} {:>12} {:>{}} {:>7} {:>11}  {}\n",
+  fmt::print("{:>2}  {:<44} {:>10} {:>12} {:>{}} {:>7} {:>11} {:>11}  {}\n",
              "#",
              "layout",
              "step",
@@ -167,6 +167,7 @@ void print_plan(const Problem& p,
              width,
              "bubble",
              "peak/rank",
+             "at most",
              "loses to #1 by");
   for (size_t i = 0; i < result.plans.size(); ++i) {
     const RankedPlan& r = result.plans[i];
@@ -176,7 +177,7 @@ void print_plan(const Problem& p,
         why = fmt::format("{} of {}", show(d->difference), key(d->term));
       }
     }
-    fmt::print("{:>2}  {:<44} {:>10} {:>12.0f} {:>{}.1f}% {:>6.1f}% {:>11}  {}\n",
+    fmt::print("{:>2}  {:<44} {:>10} {:>12.0f} {:>{}.1f}% {:>6.1f}% {:>11} {:>11}  {}\n",
                i + 1,
                summary(r.plan.layout()),
                show(r.simulation.report.step_time),
@@ -189,6 +190,7 @@ void print_plan(const Problem& p,
                width - 1,
                100 * r.simulation.bubble_fraction,
                show(r.simulation.report.peak_memory),
+               show(r.simulation.report.memory_bound->upper),
                why);
   }
   fmt::print("{}\n", utilization_legend(advice.flops));

@@ -35,7 +35,7 @@ void ProblemOptions::add_to(CLI::App& verb) {
                   layout,
                   "Pin axes: tp=2,pp=2,dp=2,cp=2,ep=8,sp=on,zero_stage=3,micro_batch=1,"
                   "recompute=full,schedule=interleaved,virtual_stages=2,offload_optimizer=host");
-  verb.add_option("--stages", stages, "Decoder layers per stage: 3,5");
+  verb.add_option("--stages", stages, "Decoder layers per stage: 3,5, or balanced: by what blocks cost");
 }
 
 Result<std::shared_ptr<const Problem>> ProblemOptions::load(const Environment& env) const {

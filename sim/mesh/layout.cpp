@@ -24,6 +24,25 @@ int64_t min_micro_batches(ScheduleKind kind, int num_ranks) {
   return 1;
 }
 
+namespace {
+
+/// "4x3+5" for 4, 4, 4, 5.
+std::string run_lengths(const std::vector<int>& stages) {
+  std::string text;
+  for (size_t i = 0, end = 0; i < stages.size(); i = end) {
+    while (end < stages.size() && stages[end] == stages[i]) ++end;
+    if (!text.empty()) text += '+';
+    text += end - i > 2 ? fmt::format("{}x{}", stages[i], end - i)
+                        : fmt::format("{}",
+                                      fmt::join(stages.begin() + static_cast<int>(i),
+                                                stages.begin() + static_cast<int>(end),
+                                                "+"));
+  }
+  return text;
+}
+
+}  // namespace
+
 std::string summary(const Layout& l) {
   std::string text;
   if (l.dp_shard == 1 || l.dp_replicate == 1) {
@@ -53,7 +72,7 @@ std::string summary(const Layout& l) {
   offloads("activations", l.offload.activations);
   const int64_t layers = std::accumulate(l.stages.begin(), l.stages.end(), int64_t{0});
   if (l.pp > 1 && !l.stages.empty() && l.stages != balanced_stages(layers, l.num_parts())) {
-    text += fmt::format(" stages {}", fmt::join(l.stages, "+"));
+    text += " stages " + run_lengths(l.stages);
   }
   return text;
 }

@@ -162,7 +162,8 @@ Result<LayoutPins> parse_layout_pins(const std::string& layout_flag,
     }
     MW_RETURN_IF_ERROR(std::visit(SlotReader{pins, axis, value}, slot->second));
   }
-  if (!stages_flag.empty()) {
+  pins.balance = stages_flag == "balanced";
+  if (!stages_flag.empty() && !pins.balance) {
     pins.stages.emplace();
     for (const std::string& item : split(stages_flag, ',')) {
       MW_ASSIGN_OR_RETURN(const int64_t layers, parse_degree("--stages", "stages", item, 0));

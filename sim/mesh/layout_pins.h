@@ -24,12 +24,15 @@ struct LayoutPins {
   std::optional<MomentFormat> moments;
   std::optional<MemoryTier> offload_optimizer, offload_parameters, offload_activations;
   std::optional<std::vector<int>> stages;
+  bool balance = false;  ///< Layers per stage by what blocks cost, where that is faster.
 };
 
 /// Writes what is pinned of the choices that no search varies (prefetch, reshard, recompute_layers,
 /// formats, offload, ...).
 void apply_fixed_choices(const LayoutPins& pins, Layout& layout);
 
+/// `stages_flag` is empty, layers per stage, or "balanced".
+///
 /// Reads "tp=2,pp=2,zero_stage=1,sp=on,schedule=gpipe,recompute=full,micro_batch=2" and "3,5"
 /// (layers per stage, which also pins pp where the first does not). Errors: unknown axis or word
 /// (names the nearest), zero, negative or non-numeric degree.

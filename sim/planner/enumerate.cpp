@@ -33,7 +33,7 @@ class Enumeration {
     const int64_t world = p_.cluster.num_devices;
     for (const int tp : degrees(pins_.tp, world)) {
       for (const int pp : degrees(pins_.pp, world)) {
-        data_parallel(tp, pp);
+        context_parallel(tp, pp);
       }
     }
     return std::move(out_);
@@ -47,18 +47,38 @@ class Enumeration {
     return out;
   }
 
-  void data_parallel(int tp, int pp) {
+  /// A degree that the world must hold, together with those that are fixed already.
+  void context_parallel(int tp, int pp) {
+    for (const int cp : values(pins_.cp, context_degrees())) {
+      Layout l{.tp = tp, .pp = pp, .precision = p_.workload.precision};
+      l.cp = cp;
+      l.cp_kind = pins_.cp_kind.value_or(CpKind::kRing);
+      l.ep = pins_.ep.value_or(1);
+      l.expert_tp = pins_.expert_tp.value_or(true);
+      apply_fixed_choices(pins_, l);
+      data_parallel(l);
+    }
+  }
+
+  /// Long sequences alone are worth sharing out: below, every rank of a sequence could as well have
+  /// sequences of its own.
+  [[nodiscard]] std::vector<int> context_degrees() const {
+    constexpr int64_t kLongSequence = 8192;
+    std::vector<int> out{1};
+    if (p_.workload.seq_len < kLongSequence || p_.cluster.is_local()) return out;
+    for (int cp = 2; cp <= p_.cluster.num_devices; cp *= 2) {
+      if (p_.cluster.num_devices % cp == 0 && p_.workload.seq_len % (2 * cp) == 0)
+        out.push_back(cp);
+    }
+    return out;
+  }
+
+  void data_parallel(Layout l) {
     const int64_t world = p_.cluster.num_devices;
-    Layout l{.tp = tp, .pp = pp, .precision = p_.workload.precision};
-    l.cp = pins_.cp.value_or(1);
-    l.cp_kind = pins_.cp_kind.value_or(CpKind::kRing);
-    l.ep = pins_.ep.value_or(1);
-    l.expert_tp = pins_.expert_tp.value_or(true);
-    apply_fixed_choices(pins_, l);
-    const int64_t model_parallel = int64_t{tp} * pp * l.cp;
+    const int64_t model_parallel = int64_t{l.tp} * l.pp * l.cp;
     if (world % model_parallel != 0) {
-      const bool hopeless =
-          (pins_.tp && world % tp != 0) || (pins_.pp && world % pp != 0) || (pins_.tp && pins_.pp);
+      const bool hopeless = (pins_.tp && world % l.tp != 0) || (pins_.pp && world % l.pp != 0) ||
+                            (pins_.cp && world % l.cp != 0) || (pins_.tp && pins_.pp);
       if (!hopeless)
         return;  // not a factorisation of the cluster, but another value of the free axis may be
       l.dp_replicate = pins_.dp_replicate.value_or(pins_.dp.value_or(1));
@@ -84,15 +104,44 @@ class Enumeration {
                  !allowed(pins_.dp_shard, l.dp_shard)) {
         continue;
       }
-      // ZeRO needs something to shard over, and ZeRO-0 shards nothing: one stage is legal for each
-      // factorisation.
-      l.zero_stage = pins_.zero_stage.value_or(l.shards() > 1 ? 1 : 0);
-      const bool split_pinned = pins_.dp_replicate || pins_.dp_shard;
-      if (pins_.zero_stage && (*pins_.zero_stage > 0) != (l.shards() > 1) && dp > 1 &&
-          !split_pinned)
-        continue;
-      schedules(l);
+      for (const int zero : values(pins_.zero_stage, zero_stages(l))) {
+        const bool split_pinned = pins_.dp_replicate || pins_.dp_shard;
+        const bool other_split = (zero > 0) != (l.shards() > 1) && dp > 1 && !split_pinned;
+        if (pins_.zero_stage && other_split) continue;
+        l.zero_stage = zero;
+        experts(l);
+      }
       if (pins_.dp_replicate && pins_.dp_shard) break;
+    }
+  }
+
+  /// ZeRO needs something to shard over, and ZeRO-0 shards nothing. The worker shards the optimizer
+  /// state alone.
+  [[nodiscard]] std::vector<int> zero_stages(const Layout& l) const {
+    if (l.shards() == 1) return {0};
+    std::vector<int> out;
+    if (l.dp_shard == 1) out.push_back(0);
+    out.push_back(1);
+    if (!p_.cluster.is_local()) out.insert(out.end(), {2, 3});
+    return out;
+  }
+
+  /// Experts over every number of ranks with different tokens that divides them, split over tp or
+  /// whole.
+  void experts(Layout l) {
+    if (!p_.model.moe || pins_.ep || p_.cluster.is_local()) return schedules(l);
+    for (const bool split :
+         values(pins_.expert_tp,
+                l.tp > 1 ? std::vector<bool>{true, false} : std::vector<bool>{true})) {
+      l.expert_tp = split;
+      const int64_t spread = split ? 1 : l.tp;
+      const int64_t inner = l.shards() * spread;
+      for (const int64_t ep : divisors(p_.model.moe->num_experts)) {
+        if (l.replicas() * spread % ep != 0 || ep % spread != 0) continue;
+        if (inner % ep != 0 && ep % inner != 0) continue;
+        l.ep = static_cast<int>(ep);
+        schedules(l);
+      }
     }
   }
 
@@ -100,8 +149,10 @@ class Enumeration {
     for (const bool sp :
          values(pins_.sp, l.tp > 1 ? std::vector<bool>{false, true} : std::vector<bool>{false})) {
       l.sp = sp;
+      if (!sp && !l.expert_tp && l.tp > 1 && !pins_.sp && !pins_.expert_tp) continue;
       for (const ScheduleKind schedule : values(pins_.schedule, schedule_kinds(l.pp))) {
         l.schedule = schedule;
+        if (l.zero_stage >= 2 && splits_backward(schedule) && !pins_.schedule) continue;
         for (const int v : values(pins_.virtual_stages, virtual_stages(schedule, l.pp))) {
           l.virtual_stages = v;
           for (const Recompute recompute :

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cctype>
 #include <chrono>
+#include <span>
 #include <thread>
 
 #include "sim/core/text.h"
@@ -20,6 +21,10 @@ namespace {
 constexpr double kActionBudget = 0.5e6;
 /// Plans of each size that are simulated in any case.
 constexpr size_t kAlwaysSimulated = 2;
+/// Up to so many layouts, the memory of each is replayed; beyond, from the fastest on, in
+/// stretches.
+constexpr size_t kReplayAll = 2000;
+constexpr size_t kReplayStretch = 128;
 
 /// One rule for all values it is broken with: digits become "N".
 std::string rule_group(const Error& e) {
@@ -82,8 +87,7 @@ double action_count(const Plan& plan) {
 struct Judged {
   std::optional<Plan> plan;
   std::optional<Error> broken;
-  std::optional<Bytes> peak;    ///< Nothing where a lower bound is too big already.
-  std::optional<Seconds> time;  ///< Nothing where the peak is too big.
+  std::optional<Seconds> time;  ///< Nothing where a lower bound of the memory is too big already.
 };
 
 Judged judge(const std::shared_ptr<const Problem>& problem,
@@ -101,46 +105,77 @@ Judged judge(const std::shared_ptr<const Problem>& problem,
   const Bytes capacity = problem->cluster.capacity();
   if (j.broken || memory_upper_bound(*j.plan, memory_floor(*j.plan, cost, cache)) > capacity)
     return j;
-  const StageCosts costs(*j.plan, cost, cache);
-  j.peak = estimate_peak_memory(*j.plan, costs);
-  if (memory_upper_bound(*j.plan, *j.peak) <= capacity)
-    j.time = estimate_time(*j.plan, cost, costs);
+  j.time = estimate_time(*j.plan, cost, StageCosts(*j.plan, cost, cache));
   return j;
 }
 
-/// Judges every layout; each thread has a cache of its own, and results stand in the layouts'
-/// order, so that they do not depend on the number of threads. Only this thread calls `options`.
+/// Calls `work(index, cache)` for all of [0, count) on several threads, each with a cache of its
+/// own. `between(done)` is asked by this thread now and then, and ends the loop with false. Returns
+/// how many indices, from 0, were certainly done.
+template <class Work, class Between>
+size_t for_all(size_t count, int threads, const Work& work, const Between& between) {
+  constexpr size_t kBatch = 32;
+  std::atomic<size_t> next{0};
+  std::atomic<bool> stop{false};
+  const auto run = [&](bool reports) {
+    StageCostCache cache;
+    while (!stop) {
+      const size_t begin = next.fetch_add(kBatch);
+      if (begin >= count) return;
+      if (reports && !between(begin)) stop = true;
+      for (size_t i = begin; i < std::min(begin + kBatch, count); ++i) work(i, cache);
+    }
+  };
+  const size_t batches = (count + kBatch - 1) / kBatch;
+  const size_t cores = threads > 0 ? static_cast<size_t>(threads)
+                                   : std::max(1u, std::thread::hardware_concurrency());
+  std::vector<std::thread> helpers;
+  for (size_t t = 1; t < std::min(cores, batches); ++t) helpers.emplace_back(run, false);
+  run(true);
+  for (std::thread& t : helpers) t.join();
+  return stop ? std::min(next.load(), count) : count;
+}
+
+/// Judges every layout, in their order. Only this thread calls `options`.
 std::vector<Judged> judge_all(const std::shared_ptr<const Problem>& problem,
                               const std::vector<Layout>& layouts,
                               const CostModel& cost,
                               const PlannerOptions& options) {
-  constexpr size_t kBatch = 32;
   std::vector<Judged> judged(layouts.size());
-  std::atomic<size_t> next{0};
-  std::atomic<bool> stop{false};
-  const auto work = [&](bool reports) {
-    StageCostCache cache;
-    while (!stop) {
-      const size_t begin = next.fetch_add(kBatch);
-      if (begin >= layouts.size()) return;
-      if (reports && options.progress) {
-        options.progress(static_cast<int64_t>(begin), static_cast<int64_t>(layouts.size()));
-      }
-      if (reports && options.cancelled && options.cancelled()) stop = true;
-      for (size_t i = begin; i < std::min(begin + kBatch, layouts.size()); ++i) {
-        judged[i] = judge(problem, layouts[i], cost, cache);
-      }
-    }
-  };
-  const size_t batches = (layouts.size() + kBatch - 1) / kBatch;
-  const size_t cores = options.threads > 0 ? static_cast<size_t>(options.threads)
-                                           : std::max(1u, std::thread::hardware_concurrency());
-  std::vector<std::thread> helpers;
-  for (size_t t = 1; t < std::min(cores, batches); ++t) helpers.emplace_back(work, false);
-  work(true);
-  for (std::thread& t : helpers) t.join();
-  if (stop) judged.resize(std::min(next.load(), layouts.size()));
+  const size_t done = for_all(
+      layouts.size(),
+      options.threads,
+      [&](size_t i, StageCostCache& cache) { judged[i] = judge(problem, layouts[i], cost, cache); },
+      [&](size_t i) {
+        if (options.progress)
+          options.progress(static_cast<int64_t>(i), static_cast<int64_t>(layouts.size()));
+        return !(options.cancelled && options.cancelled());
+      });
+  judged.resize(done);
   return judged;
+}
+
+/// Peaks of a stretch of candidates.
+void find_peaks(std::span<Candidate> candidates, const CostModel& cost, int threads) {
+  for_all(
+      candidates.size(),
+      threads,
+      [&](size_t i, StageCostCache& cache) {
+        Candidate& c = candidates[i];
+        c.peak = estimate_peak_memory(c.plan, StageCosts(c.plan, cost, cache));
+      },
+      [](size_t) { return true; });
+}
+
+std::string too_big(const Plan& plan, Bytes peak) {
+  const Bytes upper = memory_upper_bound(plan, peak);
+  const Bytes capacity = plan.cluster().capacity();
+  if (upper == peak) return fmt::format("needs {}, a device has {}", show(peak), show(capacity));
+  return fmt::format(
+      "needs {}, up to {} with allocator, libraries and communicators; a device has {}",
+      show(peak),
+      show(upper),
+      show(capacity));
 }
 
 /// The plan, or the same one with its layers split by what blocks cost where that is faster.
@@ -168,52 +203,67 @@ PlannerResult plan_layouts(const std::shared_ptr<const Problem>& problem,
   PlannerResult result;
   Rejections rejections;
   StageCostCache cache;
-  std::vector<Candidate> feasible;
   const std::vector<Layout> layouts = enumerate_layouts(*problem, options.pins);
   const auto total = static_cast<int64_t>(layouts.size());
   const Bytes capacity = problem->cluster.capacity();
   std::vector<Judged> judged = judge_all(problem, layouts, cost, options);
+  const char* const kTooBig =
+      "memory: the upper bound of the peak must not exceed the capacity of a device";
+  std::vector<Candidate> timed;
   for (size_t i = 0; i < judged.size(); ++i) {
     Judged& j = judged[i];
     ++result.examined;
     if (j.broken) {
       rejections.add(rule_group(*j.broken), layouts[i], [&] { return to_string(*j.broken); });
     } else if (!j.time) {
-      rejections.add(
-          "memory: the upper bound of the peak must not exceed the capacity of a device",
-          layouts[i],
-          [&] {
-            const Bytes peak =
-                j.peak ? *j.peak : estimate_peak_memory(*j.plan, StageCosts(*j.plan, cost, cache));
-            const Bytes upper = memory_upper_bound(*j.plan, peak);
-            if (upper == peak) {
-              return fmt::format("needs {}, a device has {}", show(peak), show(capacity));
-            }
-            return fmt::format(
-                "needs {}, up to {} with allocator, libraries and communicators; a "
-                "device has {}",
-                show(peak),
-                show(upper),
-                show(capacity));
-          });
+      rejections.add(kTooBig, layouts[i], [&] {
+        return too_big(*j.plan, estimate_peak_memory(*j.plan, StageCosts(*j.plan, cost, cache)));
+      });
     } else {
-      feasible.push_back({*std::move(j.plan), *j.time, *j.peak});
+      timed.push_back({*std::move(j.plan), *j.time, Bytes{}});
     }
   }
   if (options.progress) options.progress(total, total);
-  result.feasible = static_cast<int64_t>(feasible.size());
-  result.rejected = std::move(rejections).sorted();
-
-  std::stable_sort(feasible.begin(), feasible.end(), [](const Candidate& a, const Candidate& b) {
+  std::stable_sort(timed.begin(), timed.end(), [](const Candidate& a, const Candidate& b) {
     if (a.time != b.time) return a.time < b.time;
     return tie_break(a.plan.layout()) < tie_break(b.plan.layout());
   });
-  double spent = 0;
+
+  // Memory is replayed from the fastest on. A large space ends once enough of them fit: the rest
+  // is slower, whatever it needs.
   const size_t always = kAlwaysSimulated * static_cast<size_t>(options.top_k);
+  const bool all = options.keep_feasible || timed.size() <= kReplayAll;
+  std::vector<Candidate> feasible;
+  double actions = 0;
+  size_t seen = 0;
+  while (seen < timed.size() && (all || feasible.size() < always || actions <= kActionBudget)) {
+    const size_t end = all ? timed.size() : std::min(timed.size(), seen + kReplayStretch);
+    find_peaks({&timed[seen], end - seen}, cost, options.threads);
+    for (; seen < end; ++seen) {
+      Candidate& c = timed[seen];
+      if (memory_upper_bound(c.plan, c.peak) > capacity) {
+        rejections.add(kTooBig, c.plan.layout(), [&] { return too_big(c.plan, c.peak); });
+      } else {
+        actions += action_count(c.plan);
+        feasible.push_back(std::move(c));
+      }
+    }
+  }
+  for (; seen < timed.size(); ++seen) {
+    const Candidate& c = timed[seen];
+    rejections.add("time: slower than enough layouts that fit; its memory was not replayed",
+                   c.plan.layout(),
+                   [&] { return fmt::format("takes {}", show(c.time)); });
+  }
+  result.feasible = static_cast<int64_t>(feasible.size());
+  result.rejected = std::move(rejections).sorted();
+
+  double spent = 0;
   for (const Candidate& c : feasible) {
     if (result.plans.size() >= always && spent > kActionBudget) break;
-    result.plans.push_back(options.pins.stages ? RankedPlan{c.plan, simulate(c.plan, cost, cache)}
-                                               : with_better_split(c.plan, cost, cache));
+    result.plans.push_back(options.pins.balance
+                               ? with_better_split(c.plan, cost, cache)
+                               : RankedPlan{c.plan, simulate(c.plan, cost, cache)});
     spent += action_count(c.plan);
   }
   std::stable_sort(

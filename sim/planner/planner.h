@@ -1,11 +1,12 @@
 // Planner: every legal layout of a problem, the best ones, and why the others lose.
 //
 // Reads: a Problem, what the user pinned, a CostModel. Enumerates all degrees whose product is the
-// number of devices, all micro-batches that divide the batch, all schedules (on local ranks those
-// that the worker runs), ZeRO 0/1, recompute and sequence parallelism; ranks by the closed form
-// (estimate()) and re-ranks the best by the event simulation (simulate()), each with its layers
-// split evenly or by what blocks cost. Nothing is pruned unseen: examined = feasible + all
-// rejected.
+// number of devices (context parallelism from 8,192 tokens up), all micro-batches that divide the
+// batch, all schedules, ZeRO 0 to 3, recompute, sequence parallelism and every spread of experts
+// (on local ranks those that the worker runs); ranks by the closed form
+// (estimate()) and re-ranks the best by the event simulation (simulate()). Every layout is timed;
+// memory is replayed from the fastest on until enough fit (of all where asked for, or few), so that
+// no slower layout could be among the best: examined = feasible + all rejected.
 #pragma once
 
 #include <cstdint>

@@ -5,21 +5,23 @@
 
 namespace meshwright {
 
-StepProblem problem_of(const StepProblem& problem, const Candidate& c) {
+StepProblem problem_of(const StepProblem& problem, const StepCandidate& c) {
   StepProblem p = problem;
   p.work.recompute = c.recompute;
   p.work.sequence_parallel = c.sequence_parallel;
   return p;
 }
 
-Evaluation evaluate(const StepProblem& problem, StateConvention convention, const Candidate& c) {
+Evaluation evaluate(const StepProblem& problem,
+                    StateConvention convention,
+                    const StepCandidate& c) {
   const StepProblem p = problem_of(problem, c);
   const ShardCost shard = price_shard(p, c.layout.shard);
   return {.time_s = evaluate_step(p, shard, c.layout).total_s(),
           .memory_bytes = peak_memory(p, convention, c.layout).allocated_bytes()};
 }
 
-std::string describe(const Candidate& c) {
+std::string describe(const StepCandidate& c) {
   const StepLayout& l = c.layout;
   std::string text =
       fmt::format("dp{} tp{}{} pp{}", l.dp, l.shard.tp, c.sequence_parallel ? " sp" : "", l.pp);

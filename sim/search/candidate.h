@@ -1,4 +1,4 @@
-// Candidate: one layout in the closed form, and its evaluation.
+// StepCandidate: one layout in the closed form, and its evaluation.
 //
 // Reads: StepProblem (the model, cluster and framework). Feeds: search(), which evaluates millions,
 // and the brute-force test that it must agree with to the bit.
@@ -12,7 +12,7 @@
 namespace meshwright {
 
 /// A layout and the choices of the workload that go with it.
-struct Candidate {
+struct StepCandidate {
   StepLayout layout;
   RecomputeKind recompute = RecomputeKind::kNone;
   bool sequence_parallel = false;
@@ -24,14 +24,14 @@ struct Evaluation {
 };
 
 /// `problem` with the candidate's choices of recompute and sequence parallelism.
-[[nodiscard]] StepProblem problem_of(const StepProblem& problem, const Candidate& candidate);
+[[nodiscard]] StepProblem problem_of(const StepProblem& problem, const StepCandidate& candidate);
 
 /// The whole of it, from nothing that is at hand: what search() computes in parts.
 [[nodiscard]] Evaluation evaluate(const StepProblem& problem,
                                   StateConvention convention,
-                                  const Candidate& candidate);
+                                  const StepCandidate& candidate);
 
 /// "tp8 pp4 dp2 v3 mb1 zero1 recompute=core sp": for reports.
-[[nodiscard]] std::string describe(const Candidate& candidate);
+[[nodiscard]] std::string describe(const StepCandidate& candidate);
 
 }  // namespace meshwright

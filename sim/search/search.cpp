@@ -14,7 +14,7 @@ namespace {
 
 constexpr int kOrdinalBits = 40;  // of a layout within its group
 
-bool on_nvlink_fits(const Candidate& c, double domain) {
+bool on_nvlink_fits(const StepCandidate& c, double domain) {
   const StepLayout& l = c.layout;
   double width = 1;
   if (l.shard.tp_tier == NetworkTier::kNvlink) width *= l.shard.tp;
@@ -41,7 +41,7 @@ class Harvest {
  public:
   explicit Harvest(const SearchOptions& options) : options_(options), better_{options.goal} {}
 
-  void take(const Candidate& c, const Evaluation& value, int64_t ordinal) {
+  void take(const StepCandidate& c, const Evaluation& value, int64_t ordinal) {
     const Found found{.candidate = {}, .value = value, .ordinal = ordinal};
     if (best.size() < options_.top_k || better_(found, best.back())) {
       best.insert(std::upper_bound(best.begin(), best.end(), found, better_), found)->candidate = c;
@@ -49,7 +49,7 @@ class Harvest {
     }
     take_pareto(found, c);
   }
-  void take_pareto(const Found& found, const Candidate& c) {
+  void take_pareto(const Found& found, const StepCandidate& c) {
     // Sorted by time; memory falls along it.
     const auto faster_or_equal = [](const Found& a, const Found& b) {
       return a.value.time_s < b.value.time_s;
@@ -110,18 +110,18 @@ class Walker {
         problem_,
         space_,
         group,
-        [&](const Candidate& c) {
+        [&](const StepCandidate& c) {
           problem = &variant(c);
           value.memory_bytes =
               peak_memory(*problem, options_.convention, c.layout).allocated_bytes();
         },
-        [&](const Candidate& c, size_t key) {
+        [&](const StepCandidate& c, size_t key) {
           // ZeRO-3 alone lets a shard's cost depend on the data-parallel degree; see ShardLayout.
           auto& slot = shards_[{key, c.layout.zero}];
           if (!slot.known) slot = {true, price_shard(*problem, c.layout.shard)};
           cost = &slot.cost;
         },
-        [&](const Candidate& c) {
+        [&](const StepCandidate& c) {
           value.time_s = evaluate_step(*problem, *cost, c.layout).total_s();
           ++harvest.evaluated;
           const bool big = value.memory_bytes > options_.capacity_bytes;
@@ -143,7 +143,7 @@ class Walker {
   };
 
   /// The problem with a candidate's recompute and sequence parallelism, made once.
-  const StepProblem& variant(const Candidate& c) {
+  const StepProblem& variant(const StepCandidate& c) {
     const auto key = std::pair(c.recompute, c.sequence_parallel);
     const auto it = variants_.find(key);
     if (it != variants_.end()) return it->second;
@@ -202,10 +202,10 @@ SearchResult search(const StepProblem& problem,
 
 void for_each_candidate(const StepProblem& problem,
                         const SearchSpace& space,
-                        const std::function<void(const Candidate&)>& visit) {
+                        const std::function<void(const StepCandidate&)>& visit) {
   for (const SpaceGroup& g : groups_of(problem, space)) {
     walk_group(
-        problem, space, g, [](const Candidate&) {}, [](const Candidate&, size_t) {}, visit);
+        problem, space, g, [](const StepCandidate&) {}, [](const StepCandidate&, size_t) {}, visit);
   }
 }
 

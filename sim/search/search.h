@@ -30,7 +30,7 @@ struct SearchOptions {
 };
 
 struct Found {
-  Candidate candidate;
+  StepCandidate candidate;
   Evaluation value;
   int64_t ordinal = 0;  ///< Position in the space; between equals the first is better.
 };
@@ -51,6 +51,6 @@ struct SearchResult {
 /// Every candidate of the space in the order of their ordinals: what search() walks, one by one.
 void for_each_candidate(const StepProblem& problem,
                         const SearchSpace& space,
-                        const std::function<void(const Candidate&)>& visit);
+                        const std::function<void(const StepCandidate&)>& visit);
 
 }  // namespace meshwright

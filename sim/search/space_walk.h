@@ -72,7 +72,7 @@ void walk_group(const StepProblem& problem,
   const auto dp_overlaps = choices(space.dp_overlap, g.dp * g.cp > 1);
   const int offloads = space.offload ? 8 : 1;
 
-  Candidate c;
+  StepCandidate c;
   StepLayout& l = c.layout;
   l.shard.tp = g.tp;
   l.shard.cp = g.cp;

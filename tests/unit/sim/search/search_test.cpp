@@ -34,7 +34,7 @@ struct BruteForce {
   std::vector<Found> fits;
 };
 
-bool placeable(const Candidate& c, double domain) {
+bool placeable(const StepCandidate& c, double domain) {
   const StepLayout& l = c.layout;
   const auto width = [](NetworkTier t, double n) { return t == NetworkTier::kNvlink ? n : 1.0; };
   return width(l.shard.tp_tier, l.shard.tp) * width(l.pp_tier, l.pp) *
@@ -44,7 +44,7 @@ bool placeable(const Candidate& c, double domain) {
 
 BruteForce brute_force(const StepProblem& problem, const SearchSpace& space, double capacity) {
   BruteForce all;
-  for_each_candidate(problem, space, [&](const Candidate& c) {
+  for_each_candidate(problem, space, [&](const StepCandidate& c) {
     const Evaluation value = evaluate(problem, StateConvention::kMegatron, c);
     const bool big = value.memory_bytes > capacity;
     all.too_big += big ? 1 : 0;
@@ -124,7 +124,7 @@ TEST(Search, FindsWhatBruteForceFindsWithExpertsAndContextParallelism) {
 TEST(Search, SpacesAreThoseOfCalculon) {
   const auto count = [](const StepProblem& p, const SearchSpace& s) {
     int64_t n = 0;
-    for_each_candidate(p, s, [&](const Candidate&) { ++n; });
+    for_each_candidate(p, s, [&](const StepCandidate&) { ++n; });
     return n;
   };
   const StepProblem p = problem_on("gpt3-175b", "512xa100-80g", 2048, 512);
@@ -153,7 +153,7 @@ TEST(Search, AFasterNetworkOrDeviceIsNeverSlower) {
     faster.device.nvlink_bandwidth *= 1.5;
     int64_t i = 0;
     const int64_t stride = *rc::gen::inRange(300, 500);
-    for_each_candidate(p, calculon_offload_space(p.model, 16, 16), [&](const Candidate& c) {
+    for_each_candidate(p, calculon_offload_space(p.model, 16, 16), [&](const StepCandidate& c) {
       if (i++ % stride != 0) return;
       RC_ASSERT(evaluate(faster, StateConvention::kMegatron, c).time_s <=
                 evaluate(p, StateConvention::kMegatron, c).time_s * (1 + 1e-12));
