@@ -32,8 +32,8 @@ struct DeviceSpec {
   Bytes host_memory;              ///< This device's share of it.
   BytesPerSecond nvme_bandwidth;  ///< This device's share of local drives, at the slower of reading
                                   ///< and writing; zero: none.
-  Bytes reserved;   ///< Taken before the first tensor: context and libraries.
-  int num_sms = 1;  ///< Compute units that a matmul's tiles are dealt to.
+  Bytes reserved;                 ///< Taken before the first tensor: context and libraries.
+  int num_sms = 1;                ///< Compute units that a matmul's tiles are dealt to.
   Bytes l2_cache;
   double boost_clock_GHz = 1;             ///< At which the peak holds.
   double matmul_fraction = 1;             ///< Of peak, reached by large matmuls.

@@ -350,7 +350,7 @@ class Layouts(CliTest):
         command = ["plan", "--model", "llama-3-70b", "--cluster", "2xa100-80g"]
         self.refused(
             command,
-            "nothing fits: memory: peak must not exceed the capacity of a device",
+            "nothing fits: memory: the upper bound of the peak must not exceed the capacity of a device",
             "GiB",
             "add devices",
             status=1,
