@@ -94,6 +94,22 @@ std::optional<ModelShape> model_of(const TrainingRow& r) {
   return model;
 }
 
+/// Columns `release_year` (or the year in the framework's name) and `overlap` ("none"), which notes
+/// may say in words.
+void read_megatron_core(const TrainingRow& r, TrainingCase& c) {
+  MegatronCoreRun run{.release_year = static_cast<int>(r.positive("release_year", 0))};
+  if (run.release_year == 0) run.release_year = year_in(r.text("framework"));
+  run.overlaps = lower_case(r.text("overlap")) != "none" &&
+                 !mentions(lower_case(r.text("notes")), "no comm overlap");
+  // NVIDIA's tables dropped their FSDP column with the releases of 2026.
+  if (run.release_year == 0 && r.text("zero_norm").empty() &&
+      mentions(r.text("notes"), "raw row:")) {
+    run.release_year = 2026;
+  }
+  c.release_assumed = run.overlaps && run.release_year == 0;
+  c.framework = megatron_core_profile(run);
+}
+
 void read_precision(const TrainingRow& r, const std::string& notes, TrainingCase& c) {
   StepWorkload& w = c.problem.work;
   const std::string text = lower_case(r.text("precision"));
@@ -204,17 +220,8 @@ TrainingCase training_case(const CsvTable& table, size_t row) {
                  .device = std::string(r.text("gpu_norm")),
                  .model = std::string(r.text("model"))};
   const Result<PublishedDevice> device = published_device(c.device);
-  c.framework =
-      framework_profile(r.text("framework"), c.source, device ? device->device_class : "");
-  // NVIDIA's tables dropped their FSDP column with the releases of 2026, when whole-iteration CUDA
-  // graphs came.
-  if (c.framework == "megatron_core" && r.text("zero_norm").empty() &&
-      mentions(r.text("notes"), "raw row:")) {
-    c.framework = "megatron_core_2026";
-  }
-  if (c.framework == "megatron_core" && mentions(r.text("notes"), "no comm overlap")) {
-    c.framework = "megatron_core_plain";
-  }
+  c.framework = framework_profile(r.text("framework"), device ? device->device_class : "");
+  if (c.framework == "megatron_core") read_megatron_core(r, c);
   if (table.is_broken(row)) {
     c.skipped = "the row has not as many cells as the header";
     return c;
@@ -286,8 +293,11 @@ double prediction_spread(const TrainingCase& c, const StepConstants& constants) 
   constants.apply(c.framework, c.device_class, device, profile);
   const ModelShape& m = c.problem.model;
   const bool experts = m.kinds[static_cast<size_t>(m.num_kinds - 1)].ffn.num_experts > 0;
+  // The releases differ in how experts are issued and dispatched on Blackwell, and nowhere else.
+  const bool release_matters = experts && c.device_class.starts_with("blackwell");
   return std::exp(profile.spread * (experts ? profile.spread_experts : 1) *
-                  (c.inputs_assumed ? profile.spread_assumed : 1));
+                  (c.inputs_assumed ? profile.spread_assumed : 1) *
+                  (c.release_assumed && release_matters ? profile.spread_assumed : 1));
 }
 
 StepTerms predict_case(const TrainingCase& c, const StepConstants& constants) {

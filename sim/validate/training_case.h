@@ -27,7 +27,8 @@ struct TrainingCase {
   std::optional<double> measured_memory_gib;
   std::string memory_source;  ///< Says whether the unit is known.
   StateConvention states = StateConvention::kMegatron;
-  bool inputs_assumed = false;  ///< Recompute or attention kernel not given.
+  bool inputs_assumed = false;   ///< Recompute or attention kernel not given.
+  bool release_assumed = false;  ///< The year of the framework's release not given.
 };
 
 /// Of a file with the columns of the training tables.

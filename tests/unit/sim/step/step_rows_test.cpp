@@ -74,11 +74,50 @@ TEST(TrainingCase, NamesWhyARowIsSkipped) {
 }
 
 TEST(TrainingCase, KnowsTheStackByNameAndYears) {
-  EXPECT_EQ(framework_profile("Megatron-DeepSpeed", "", "a100"), "megatron_deepspeed");
-  EXPECT_EQ(framework_profile("Megatron-LM 2021", "", "a100"), "megatron_classic");
-  EXPECT_EQ(framework_profile("Megatron-LM", "", "h100"), "megatron_core");
-  EXPECT_EQ(framework_profile("Megatron-Core", "", "a100"), "megatron_core");
-  EXPECT_EQ(framework_profile("something else", "", "a100"), "torchtitan");
+  EXPECT_EQ(framework_profile("Megatron-DeepSpeed", "a100"), "megatron_deepspeed");
+  EXPECT_EQ(framework_profile("Megatron-LM 2021", "a100"), "megatron_classic");
+  EXPECT_EQ(framework_profile("Megatron-LM", "h100"), "megatron_core");
+  EXPECT_EQ(framework_profile("Megatron-Core", "a100"), "megatron_core");
+  EXPECT_EQ(framework_profile("something else", "a100"), "torchtitan");
+}
+
+TEST(TrainingCase, YearIsANumberOfItsOwn) {
+  EXPECT_EQ(year_in("Megatron-LM 2021"), 2021);
+  EXPECT_EQ(year_in("Megatron-Core (Sep-2026)"), 2026);
+  EXPECT_EQ(year_in("1F1B, 20260 steps, v20.3"), 0);
+  EXPECT_EQ(year_in("12026"), 0);
+  EXPECT_EQ(year_in(""), 0);
+}
+
+/// A run of Megatron-Core on 8 B200 with experts, with the columns that tell its stack.
+TrainingCase core_case(const std::string& framework,
+                       const std::string& year,
+                       const std::string& overlap) {
+  const std::string text =
+      "id,source,model,seq_len,gpu_norm,num_gpus,tp,pp,ep,dp,global_batch,micro_batch,precision,"
+      "zero_norm,framework,release_year,overlap,measured_step_s,exclude\n"
+      "x,me,Qwen3_30B_a3B,4096,b200,8,1,1,8,8,512,4,mxfp8,1," +
+      framework + "," + year + "," + overlap + ",9,no\n";
+  return training_case(CsvTable::parse(text, "row").value(), 0);
+}
+
+TEST(TrainingCase, ReleaseAndOverlapOfMegatronCoreAreColumns) {
+  const StepConstants constants = StepConstants::builtin().value();
+  const TrainingCase undated = core_case("Megatron-Core", "", "");
+  const TrainingCase older = core_case("Megatron-Core", "2025", "");
+  const TrainingCase newer = core_case("Megatron-Core", "2026", "");
+  const TrainingCase plain = core_case("Megatron-Core", "2026", "none");
+  ASSERT_EQ(undated.skipped, "");
+  EXPECT_EQ(undated.framework, "megatron_core");
+  EXPECT_EQ(older.framework, "megatron_core");
+  EXPECT_EQ(newer.framework, "megatron_core_2026");
+  EXPECT_EQ(core_case("Megatron-Core 2026", "", "").framework, "megatron_core_2026");
+  EXPECT_EQ(plain.framework, "megatron_core_plain");
+  EXPECT_LT(predict_case(newer, constants).total_s(), predict_case(older, constants).total_s());
+  EXPECT_LT(predict_case(older, constants).total_s(), predict_case(plain, constants).total_s());
+  // What is not said costs certainty, not the median.
+  EXPECT_EQ(predict_case(undated, constants).total_s(), predict_case(older, constants).total_s());
+  EXPECT_GT(prediction_spread(undated, constants), prediction_spread(older, constants));
 }
 
 TEST(FunctionalCase, ReadsLayoutAndSkipsOtherModels) {
