@@ -29,7 +29,7 @@ struct SearchSpace {
   bool equal_stages = true;                  ///< pp divides the layers.
   bool every_interleave = false;             ///< All divisors of a stage's layers; otherwise one.
   double max_interleave = 1e9;
-  bool fills_interleave = true;  ///< Interleaving needs a micro-batch for each rank.
+  bool fills_interleave = true;  ///< Interleaving needs a multiple of pp micro-batches.
   std::vector<StepSchedule> schedules{StepSchedule::kOneFOneB};
   std::vector<RecomputeKind> recompute{RecomputeKind::kNone, RecomputeKind::kFull};
   std::vector<TpForm> tp_forms{TpForm::kScatteredHops, TpForm::kSequenceParallel};

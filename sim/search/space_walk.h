@@ -44,6 +44,20 @@ struct SpaceGroup {
   return groups;
 }
 
+/// With fewer a zero-bubble schedule does not fill its pipeline (arXiv:2401.10241).
+[[nodiscard]] inline double fewest_micro_batches(const SpaceGroup& g) {
+  switch (g.schedule) {
+    case StepSchedule::kOneFOneB:
+      break;
+    case StepSchedule::kZeroBubble1:
+      return g.pp;
+    case StepSchedule::kZeroBubble2:
+    case StepSchedule::kZeroBubbleV:
+      return 2 * g.pp - 1;
+  }
+  return 1;
+}
+
 /// Calls `memory(candidate)` where what fixes memory has changed, `shard(candidate, key)` where
 /// what fixes a shard's cost has (`key` numbers it among those of the same tp, cp and ep), and
 /// `leaf(candidate)` for each layout.
@@ -107,7 +121,8 @@ void walk_group(const StepProblem& problem,
               for (size_t b = 0; b < micro_batches.size(); ++b) {
                 const double mb = micro_batches[b];
                 if (std::fmod(mb * problem.work.seq, g.tp * g.cp) != 0) continue;
-                if (space.fills_interleave && vpp > 1 && own / mb < g.pp) continue;
+                if (space.fills_interleave && vpp > 1 && std::fmod(own / mb, g.pp) != 0) continue;
+                if (own / mb < fewest_micro_batches(g)) continue;
                 l.shard.micro_batch = mb;
                 l.micro_batches = own / mb;
                 memory(std::as_const(c));

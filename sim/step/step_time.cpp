@@ -109,6 +109,10 @@ StepTerms evaluate_step(const StepProblem& p, const ShardCost& c, const StepLayo
   if (l.schedule == StepSchedule::kZeroBubble2 || l.schedule == StepSchedule::kZeroBubbleV) {
     bubble = (sum - fullest) * f.bubble_zb2;
   }
+  if (l.schedule == StepSchedule::kOneFOneB && l.vpp > 1 && std::fmod(m, l.pp) != 0) {
+    // Parts pass pp micro-batches at a time; those that are missing stay idle slots.
+    bubble += (l.vpp - 1) * (l.pp - std::fmod(m, l.pp)) * fullest / l.vpp;
+  }
   t.bubble_s = bubble;
   if (l.pp > 1) {
     const double stride = l.shard.tp * l.shard.cp * l.dp;

@@ -45,6 +45,16 @@ TEST(StepTime, BubbleIsThatOfTheSchedule) {
   EXPECT_LT(step_of(p, l).bubble_s, plain.bubble_s / 10);
 }
 
+TEST(StepTime, MissingMicroBatchesLeaveSlotsOfInterleavedPartsIdle) {
+  // One micro-batch passes p v parts one after the other: as long as p whole stages.
+  StepProblem p = testing::gpt_problem(32, 4096, 32);
+  p.model.vocab = 1;
+  StepLayout l = testing::layout(1, 8, 1, 1, 1);
+  const double plain = step_of(p, l).bubble_s;
+  l.vpp = 4;
+  EXPECT_NEAR(step_of(p, l).bubble_s / plain, 1, 0.01);
+}
+
 TEST(StepTime, RecomputeCostsOneForward) {
   StepProblem p = testing::gpt_problem(24, 4096, 32);
   const StepLayout l = testing::layout(1, 1, 1, 2, 32);
