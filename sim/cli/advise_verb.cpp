@@ -21,7 +21,7 @@ Result<int> run_advise(const AdviseOptions& o, bool json, const Environment& env
       const CostModel cost,
       load_cost_model(problem->cluster, o.problem.calibration, o.problem.force, env));
   PlannerOptions options{.top_k = 1, .pins = {}, .progress = {}};
-  options.keep_feasible = true;
+  options.keep_feasible = options.replay_all = true;
   MW_ASSIGN_OR_RETURN(options.pins, o.problem.pins());
   PlannerResult found;
   DecisionFlow flow;

@@ -154,6 +154,7 @@ Result<int> run_plan(const PlanOptions& o, bool json, const Environment& env) {
       line.show(fmt::format("examined {} of {} layouts", done, total));
     };
     options.keep_feasible = o.pareto || objective == Objective::kTime;
+    options.replay_all = o.pareto;
     result = plan_for(objective, problem, cost, options, static_cast<double>(slack) / kPercent);
   }
   if (result.plans.empty()) return explain_nothing(problem, result, o, json);

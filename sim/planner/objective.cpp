@@ -79,7 +79,7 @@ PlannerResult plan_for(Objective objective,
                        double slack) {
   if (objective == Objective::kMemory) {
     PlannerOptions all = options;
-    all.keep_feasible = true;
+    all.keep_feasible = all.replay_all = true;
     PlannerResult found = plan_layouts(problem, cost, all);
     found.plans = least_memory(found, cost, slack, static_cast<size_t>(options.top_k));
     if (!options.keep_feasible) found.all_feasible.clear();

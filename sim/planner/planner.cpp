@@ -25,6 +25,7 @@ constexpr size_t kAlwaysSimulated = 2;
 /// stretches.
 constexpr size_t kReplayAll = 2000;
 constexpr size_t kReplayStretch = 128;
+constexpr size_t kEnough = 200;
 
 /// One rule for all values it is broken with: digits become "N".
 std::string rule_group(const Error& e) {
@@ -232,11 +233,12 @@ PlannerResult plan_layouts(const std::shared_ptr<const Problem>& problem,
   // Memory is replayed from the fastest on. A large space ends once enough of them fit: the rest
   // is slower, whatever it needs.
   const size_t always = kAlwaysSimulated * static_cast<size_t>(options.top_k);
-  const bool all = options.keep_feasible || timed.size() <= kReplayAll;
+  const bool all = options.replay_all || timed.size() <= kReplayAll;
+  const size_t enough = std::max(always, kEnough);
   std::vector<Candidate> feasible;
   double actions = 0;
   size_t seen = 0;
-  while (seen < timed.size() && (all || feasible.size() < always || actions <= kActionBudget)) {
+  while (seen < timed.size() && (all || feasible.size() < enough || actions <= kActionBudget)) {
     const size_t end = all ? timed.size() : std::min(timed.size(), seen + kReplayStretch);
     find_peaks({&timed[seen], end - seen}, cost, options.threads);
     for (; seen < end; ++seen) {

@@ -31,7 +31,8 @@ struct PlannerOptions {
   /// far. May be empty.
   std::function<bool()> cancelled;
   int threads = 0;             ///< 0: one per core. The result does not depend on it.
-  bool keep_feasible = false;  ///< Fill PlannerResult::all_feasible.
+  bool keep_feasible = false;  ///< Fill PlannerResult::all_feasible with those that were found.
+  bool replay_all = false;     ///< Find all that fit, not enough of the fastest.
 };
 
 struct RankedPlan {

@@ -123,6 +123,13 @@ Seconds StageCosts::gather(int stage, int index) const {
   return whole_gather(bucket(stage, index)) * hidden_share();
 }
 
+Seconds StageCosts::shown(const Bucket& b, Seconds exchange, bool gather) const {
+  if (!exchange_) return Seconds{};
+  const BlockCosts& block = shard_->blocks[static_cast<size_t>(block_kind(plan_, b.block))];
+  const Seconds behind = gather ? block.forward.total() : block.backward.total();
+  return exchange * exchange_->exposed() + std::min(exchange, behind) * exchange_->interference();
+}
+
 double StageCosts::hidden_share() const { return exchange_ ? 1 - exchange_->exposed() : 1.0; }
 
 Seconds StageCosts::duration(const Action& a, int stage) const {
@@ -172,9 +179,9 @@ Seconds StageCosts::duration(const Action& a, int stage) const {
     case ActionKind::kBackwardWeight:
       return blocks(a).total();
     case ActionKind::kWaitReduce:
-      return whole_reduce(bucket(stage, a.bucket)) * (1 - hidden_share());
+      return shown(bucket(stage, a.bucket), whole_reduce(bucket(stage, a.bucket)), false);
     case ActionKind::kWaitGather:
-      return whole_gather(bucket(stage, a.bucket)) * (1 - hidden_share());
+      return shown(bucket(stage, a.bucket), whole_gather(bucket(stage, a.bucket)), true);
     case ActionKind::kSend:
     case ActionKind::kPostRecv:
     case ActionKind::kRecv:

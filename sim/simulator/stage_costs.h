@@ -49,6 +49,8 @@ class StageCosts {
   [[nodiscard]] Seconds whole_reduce(const Bucket& b) const;
   [[nodiscard]] Seconds whole_gather(const Bucket& b) const;
   [[nodiscard]] double hidden_share() const;
+  /// What of an exchange nothing hides.
+  [[nodiscard]] Seconds shown(const Bucket& b, Seconds exchange, bool gather) const;
 
   Plan plan_;
   const CostModel& cost_;

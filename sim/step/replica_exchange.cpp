@@ -15,7 +15,8 @@ ReplicaExchange::ReplicaExchange(const StepProblem& p, const Layout& l)
     : zero_stage_(l.zero_stage),
       gradient_bytes_(l.zero_stage >= 3 ? kShardedGradientBytes : p.framework.gradient_bytes),
       alpha_s_(p.framework.collective_alpha_s),
-      exposed_(l.zero_stage >= 3 ? p.framework.fsdp_interference : p.framework.dp_exposed),
+      exposed_(l.zero_stage >= 3 ? 0 : p.framework.dp_exposed),
+      interference_(l.zero_stage >= 3 ? p.framework.fsdp_interference : 0),
       hop_exposed_(p.framework.pp_exposed) {
   const FrameworkProfile& f = p.framework;
   const double nic = l.zero_stage >= 3   ? f.zero3_nic_efficiency

@@ -24,6 +24,9 @@ class ReplicaExchange {
   [[nodiscard]] Seconds transfer(Bytes activation) const;
   /// Share of an exchange that a framework does not hide, however much it computes meanwhile.
   [[nodiscard]] double exposed() const { return exposed_; }
+  /// Fully sharded: of the shorter of an exchange and the computation it runs behind, the share by
+  /// which they slow each other down.
+  [[nodiscard]] double interference() const { return interference_; }
 
  private:
   struct Ring {
@@ -35,7 +38,7 @@ class ReplicaExchange {
   };
   Ring dense_, experts_;
   int zero_stage_;
-  double gradient_bytes_, alpha_s_, exposed_;
+  double gradient_bytes_, alpha_s_, exposed_, interference_;
   double hop_bandwidth_, hop_exposed_;
 };
 

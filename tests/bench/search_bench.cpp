@@ -9,6 +9,7 @@
 #include <chrono>
 #include <cstdlib>
 
+#include "sim/search/plan_space.h"
 #include "sim/search/search.h"
 #include "sim/spec/cluster_spec.h"
 #include "sim/step/plan_problem.h"
@@ -53,6 +54,18 @@ void run(const char* name, const StepProblem& problem, const SearchSpace& space,
   fmt::print("  {} on the Pareto front of time and memory\n", r.pareto.size());
 }
 
+/// All that a model can be laid out as on a cluster.
+void run_plan(const char* model, const char* cluster, int64_t seq, int64_t batch, int threads) {
+  const MachineFacts machine{.cores = 1, .memory = Bytes{8e9}, .cpu_model = "", .id = ""};
+  Problem problem{.model = load_model(model).value(),
+                  .cluster = load_cluster(cluster, machine).value(),
+                  .workload = {}};
+  problem.workload.seq_len = seq;
+  problem.workload.global_batch = batch;
+  const PlanSearch plan = *plan_search(problem);
+  run(fmt::format("{} on {}", model, cluster).c_str(), plan.problem, plan.space, threads);
+}
+
 }  // namespace
 }  // namespace meshwright
 
@@ -66,4 +79,6 @@ int main(int argc, char** argv) {
       large,
       calculon_offload_space(large.model, 512, 512),
       threads);
+  run_plan("llama-3-70b", "64xa100-80g", 4096, 1024, threads);
+  run_plan("deepseek-v3", "2048xh100", 4096, 15360, threads);
 }

@@ -42,7 +42,7 @@ std::vector<Layout> brute_force(const std::shared_ptr<const Problem>& problem) {
     for (int pp = 1; pp <= world; ++pp)
       for (int replicate = 1; replicate <= world; ++replicate)
         for (int shard = 1; shard <= world; ++shard)
-          for (int zero = 0; zero <= 1; ++zero)
+          for (int zero = 0; zero <= 3; ++zero)
             for (const bool sp : {false, true})
               for (const Recompute recompute : {Recompute::kNone, Recompute::kFull})
                 for (int kind = 0; kind < kNumScheduleKinds; ++kind)
