@@ -83,9 +83,11 @@ std::optional<Variant> fastest(const std::vector<Plan>& plans, const CostModel& 
   const Plan* best = nullptr;
   Seconds best_time;
   for (const Plan& p : plans) {
-    if (memory_floor(p, cost, cache) > limit) continue;
+    if (memory_upper_bound(p, memory_floor(p, cost, cache)) > limit) continue;
     const QuickEstimate e = estimate(p, cost, cache);
-    if (e.peak_memory > limit || (best != nullptr && e.step_time >= best_time)) continue;
+    if (memory_upper_bound(p, e.peak_memory) > limit ||
+        (best != nullptr && e.step_time >= best_time))
+      continue;
     best = &p;
     best_time = e.step_time;
   }

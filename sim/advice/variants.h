@@ -8,6 +8,7 @@
 #include <optional>
 #include <vector>
 
+#include "sim/memory/memory_bound.h"
 #include "sim/planner/planner.h"
 
 namespace meshwright {
@@ -17,7 +18,9 @@ struct Variant {
   Plan plan;
   Seconds step_time;
   Bytes peak;
-  [[nodiscard]] bool fits() const { return peak <= plan.cluster().capacity(); }
+  /// What a device must have free for it: the peak's upper bound.
+  [[nodiscard]] Bytes needed() const { return memory_upper_bound(plan, peak); }
+  [[nodiscard]] bool fits() const { return needed() <= plan.cluster().capacity(); }
 };
 
 /// `plan` in another layout (an empty `stages` is balanced), or nothing where a rule forbids it.

@@ -236,7 +236,7 @@ std::optional<MemoryChallenge> with_more_memory(const RankedPlan& winner,
       fastest(neighbours(winner.plan), cost, device.memory * factor - device.reserved);
   if (!best || best->fits()) return std::nullopt;
   if (best->step_time > winner.simulation.report.step_time * kWorthIt) return std::nullopt;
-  return MemoryChallenge{best->plan, best->step_time, best->peak + device.reserved};
+  return MemoryChallenge{best->plan, best->step_time, best->needed() + device.reserved};
 }
 
 }  // namespace meshwright

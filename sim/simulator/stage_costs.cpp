@@ -72,8 +72,10 @@ ListCost StageCosts::blocks(const Action& a) const {
     if (count > 0) sum = sum + shard_->blocks[kind].of(a.kind) * count;
   }
   sum.host += cost_.host_per_action();
-  // Once per micro-batch, however many parts of it a rank runs.
-  if (a.kind == ActionKind::kForward)
+  // Once per micro-batch, however many parts of it a rank runs, and in however many actions.
+  const bool begins =
+      a.virtual_stage < 0 || a.block_begin == plan_.stage_map()[a.virtual_stage].block_begin;
+  if (a.kind == ActionKind::kForward && begins)
     sum.host += cost_.host_per_micro_batch() / static_cast<double>(plan_.layout().virtual_stages);
   return sum;
 }

@@ -318,7 +318,9 @@ class Layouts(CliTest):
             "use zero_stage=1, or schedule=1f1b",
         )
         self.refuse(
-            "offload_parameters=host", "fetches the parameters layer by layer", "use zero_stage=3"
+            "offload_parameters=host,zero_stage=1",
+            "fetches the parameters layer by layer",
+            "use zero_stage=3",
         )
         self.refuse(
             "micro_batch=3",
@@ -564,7 +566,7 @@ class Advice(CliTest):
         self.assertRegex(text, r"wins (above|below|with a batch)|not by (bandwidth|batch) alone")
 
     def test_against_flips_where_it_says(self):
-        plan = self.planned("--layout", "tp=1,pp=1,zero_stage=1")
+        plan = self.planned("--layout", "tp=2,pp=1,zero_stage=1")
         duel = self.document("explain", plan, "--against", "tp=1,pp=4,zero_stage=1")["against"]
         flips = [
             c

@@ -49,7 +49,7 @@ PlannerResult search_8b(Objective objective, bool keep, double slack = kMemorySl
                                              128,
                                              Precision::kBf16);
   PlannerOptions options{.top_k = 3, .pins = {.schedule = ScheduleKind::k1f1b}};
-  options.keep_feasible = keep;
+  options.keep_feasible = options.replay_all = keep;
   return plan_for(objective, problem, CostModel(problem->cluster, nullptr), options, slack);
 }
 
@@ -60,7 +60,10 @@ TEST(Pareto, FrontOfASearch) {
   const auto front = simulated_front(r.all_feasible, cost, FrontAxis::kNone, 0, 64);
   ASSERT_GE(front.size(), 2u);
   // Ascending in time, descending in memory, from the fastest to the smallest.
-  EXPECT_EQ(front.front().plan.layout(), r.plans.front().plan.layout());
+  // (The closed form chooses which are simulated: its fastest may be the second by the events.)
+  const Seconds fastest = r.plans.front().simulation.report.step_time;
+  EXPECT_GE(front.front().simulation.report.step_time, fastest);
+  EXPECT_LE(front.front().simulation.report.step_time, fastest * 1.02);
   for (size_t i = 1; i < front.size(); ++i) {
     const StepReport& before = front[i - 1].simulation.report;
     const StepReport& here = front[i].simulation.report;
