@@ -165,17 +165,10 @@ std::shared_ptr<const ShardCosts> StageCostCache::shard(const Plan& plan, const 
 
 std::shared_ptr<const StagePlacements> StageCostCache::placements(const Plan& plan) {
   const Layout& l = plan.layout();
-  auto& slot = placements_[{l.tp,
-                            l.sp,
-                            l.cp,
-                            l.ep,
-                            l.expert_tp,
-                            l.dp_replicate,
-                            l.dp_shard,
-                            l.zero_stage,
-                            l.pp,
-                            stage_order(l.schedule),
-                            l.stages}];
+  // What the first rank of a stage holds depends on how many replicas there are, not on how they
+  // are dealt to axes.
+  auto& slot = placements_[{
+      l.tp, l.sp, l.ep, l.expert_tp, l.replicas(), l.pp, stage_order(l.schedule), l.stages}];
   if (slot) return slot;
   return slot = std::make_shared<const StagePlacements>(stage_placements(plan));
 }
