@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "sim/cli/verbs.h"
 #include "sim/validate/validation.h"
@@ -8,7 +9,8 @@ namespace meshwright::cli {
 namespace {
 
 struct ValidateOptions {
-  std::string file, constants;
+  std::vector<std::string> files;
+  std::string constants;
   bool summary_only = false;
 };
 
@@ -17,7 +19,8 @@ Json number_or_null(const std::optional<double>& x) { return x ? Json(*x) : Json
 void print_validation_json(const ValidationReport& report) {
   Json rows = Json::array();
   for (const ValidatedRow& r : report.rows) {
-    rows.push_back({{"line", r.line},
+    rows.push_back({{"file", r.file},
+                    {"line", r.line},
                     {"id", r.id},
                     {"source", r.source},
                     {"device", r.device},
@@ -52,9 +55,10 @@ void print_validation_json(const ValidationReport& report) {
 
 std::string percent(double x) { return fmt::format("{:+.1f} %", 100 * x); }
 
-void print_validation_rows(const ValidationReport& report) {
+void print_validation_rows(const ValidationReport& report, bool name_files) {
   for (const ValidatedRow& r : report.rows) {
-    const std::string name = fmt::format("line {} {}", r.line, r.id);
+    const std::string name =
+        fmt::format("{}line {} {}", name_files ? r.file + ": " : "", r.line, r.id);
     if (!r.skipped.empty()) {
       fmt::print("{}: skipped: {}\n", name, r.skipped);
       continue;
@@ -69,16 +73,16 @@ void print_validation_rows(const ValidationReport& report) {
 }
 
 Result<int> run_validate(const ValidateOptions& o, bool json) {
-  MW_ASSIGN_OR_RETURN(const ValidationReport report, validate_file(o.file, o.constants));
+  MW_ASSIGN_OR_RETURN(const ValidationReport report, validate_files(o.files, o.constants));
   if (json) {
     print_validation_json(report);
     return 0;
   }
-  if (!o.summary_only) print_validation_rows(report);
+  if (!o.summary_only) print_validation_rows(report, o.files.size() > 1);
   int64_t skipped = 0;
   for (const ValidatedRow& r : report.rows) skipped += r.skipped.empty() ? 0 : 1;
   fmt::print("{}: {} rows of family {}, {} skipped\n\n",
-             o.file,
+             fmt::join(o.files, ", "),
              report.rows.size(),
              report.family,
              skipped);
@@ -121,9 +125,12 @@ Result<int> run_validate(const ValidateOptions& o, bool json) {
 
 Verb validate_verb(CLI::App& app) {
   Verb verb = make_verb(
-      app, "validate", "The cost model against a CSV of measurements, row by row and in sum");
+      app, "validate", "The cost model against CSVs of measurements, row by row and in sum");
   auto o = std::make_shared<ValidateOptions>();
-  verb.app->add_option("file", o->file, "CSV; its header names the family")->required();
+  verb.app
+      ->add_option(
+          "files", o->files, "CSV whose header names the family; rows of several files are pooled")
+      ->required();
   verb.app->add_option(
       "--constants", o->constants, "Document of `meshwright fit` instead of the built-in one");
   verb.app->add_flag("--summary", o->summary_only, "Leave out the rows");

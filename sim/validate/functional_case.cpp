@@ -61,8 +61,7 @@ TrainingCase functional_case(const CsvTable& t, size_t row) {
                  .source = "Megatron-LM functional tests",
                  .device = "h100-80g",
                  .model = name,
-                 .framework = "megatron_core_test",
-                 .memory_source = "Megatron-LM functional tests memory"};
+                 .framework = "megatron_core_test"};
   c.measured_s = t.number(row, "it");
   if (const auto bytes = t.number(row, "mem")) c.measured_memory_gib = *bytes / kBytesPerGiB;
   StepLayout& l = c.layout;

@@ -24,9 +24,9 @@ ValidatedRow step_time_row(const TrainingCase& c, int64_t line, const StepConsta
 ValidatedRow step_memory_row(const TrainingCase& c, int64_t line, const StepMemory& memory) {
   ValidatedRow row{.line = line,
                    .id = c.id + " memory",
-                   .source = c.memory_source,
+                   .source = c.source + " memory",
                    .device = c.device,
-                   .unit = "GiB",
+                   .unit = c.memory_unit,
                    .measured = c.measured_memory_gib,
                    .skipped = c.skipped};
   if (!c.skipped.empty()) return row;

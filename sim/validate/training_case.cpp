@@ -282,7 +282,7 @@ TrainingCase training_case(const CsvTable& table, size_t row) {
   }
   c.layout_key += "|" + std::to_string(static_cast<int>(c.layout.schedule));
   c.measured_memory_gib = r.number("measured_peak_mem_gib");
-  c.memory_source = c.source + (r.text("mem_unit") == "GiB" ? " memory" : " memory (GB or GiB)");
+  if (r.text("mem_unit") != "GiB") c.memory_unit = "GB";
   c.states = state_convention(c.framework, r.text("precision"));
   return c;
 }

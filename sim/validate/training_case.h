@@ -25,7 +25,8 @@ struct TrainingCase {
   StepLayout layout;
   std::optional<double> measured_s;
   std::optional<double> measured_memory_gib;
-  std::string memory_source;  ///< Says whether the unit is known.
+  /// "GiB", or "GB" where the source prints that and may mean either; both are read as GiB.
+  std::string memory_unit = "GiB";
   StateConvention states = StateConvention::kMegatron;
   bool inputs_assumed = false;   ///< Recompute or attention kernel not given.
   bool release_assumed = false;  ///< The year of the framework's release not given.

@@ -1,6 +1,6 @@
 // Validation: the cost model against a table of measurements, row by row.
 //
-// Reads: a CSV of one family, recognised by its header (see families below). Feeds:
+// Reads: CSVs of one family, recognised by its header (families.h). Feeds:
 // `meshwright validate`. A row is predicted from its own columns alone; one that lacks a field, or
 // that no model covers, is skipped with the reason, and never stops the others.
 #pragma once
@@ -15,8 +15,9 @@
 
 namespace meshwright {
 
-/// One row of the file.
+/// One row of a file.
 struct ValidatedRow {
+  std::string file;    ///< Its path as given.
   int64_t line = 0;    ///< Of the file; the header is line 1.
   std::string id;      ///< The row's own, or its key columns.
   std::string source;  ///< Whose measurement, or which kernel family.
@@ -57,11 +58,12 @@ struct ValidationReport {
   std::optional<double> layout_regret;  ///< Mean of measured(best predicted) / best measured - 1.
 };
 
-/// Predicts every row of `path`. Errors: an unreadable file; a header of no known family (the
-/// message lists the families and their columns). `constants`, if not empty, is a document of
+/// Predicts every row of `paths`, of one family, and pools them. Errors: an unreadable file; a
+/// header of no known family (the message lists the families and their columns), or of another
+/// family than the first file's. `constants`, if not empty, is a document of
 /// `meshwright fit` to use instead of the built-in constants.
-[[nodiscard]] Result<ValidationReport> validate_file(const std::string& path,
-                                                     const std::string& constants = "");
+[[nodiscard]] Result<ValidationReport> validate_files(const std::vector<std::string>& paths,
+                                                      const std::string& constants = "");
 
 /// Fills `summary`, `layout_tau` and `layout_regret` from `rows`.
 void summarise(ValidationReport& report);

@@ -143,7 +143,7 @@ TEST(NcclTestsLog, WhatTheTextDoesNotTellIsAskedFor) {
 
 TEST(NcclTestsLog, ValidateReadsALogLikeATable) {
   const TemporaryFile file(kLog);
-  const ValidationReport report = validate_file(file.path()).value();
+  const ValidationReport report = validate_files({file.path()}).value();
   EXPECT_EQ(report.family, "collectives");
   ASSERT_EQ(report.rows.size(), 2u);
   EXPECT_EQ(report.rows[1].line, 14);

@@ -40,7 +40,7 @@ TEST(PublishedSteps, PeakMemoryOfGiBRowsIsCloseAndBounded) {
   int count = 0;
   double sum = 0;
   for (const ValidatedRow& row : predict_training_rows(published())) {
-    if (row.unit != "GiB" || row.source.ends_with("(GB or GiB)")) continue;
+    if (row.unit != "GiB") continue;
     ++count;
     sum += std::abs(*row.rel_err());
     EXPECT_LT(*row.measured, *row.bound_high) << row.id;

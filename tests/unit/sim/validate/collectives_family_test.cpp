@@ -23,7 +23,7 @@ NVIDIA B200,NVLink5/NVSwitch intra-node,8,all_gather,131072,,,,s,
 
 TEST(CollectivesFamily, RowsOfATable) {
   const TemporaryFile file(kTable);
-  const ValidationReport report = validate_file(file.path()).value();
+  const ValidationReport report = validate_files({file.path()}).value();
   EXPECT_EQ(report.family, "collectives");
   ASSERT_EQ(report.rows.size(), 4u);
   const ValidatedRow& r = report.rows[0];

@@ -118,28 +118,52 @@ TEST(AttentionFamily, BadRowsAreSkippedWithTheirReason) {
 
 TEST(OperatorFamilies, AreFoundByTheirHeaderAndTakeAUsersConstants) {
   const TemporaryFile table(kGemm + "h100_sxm,bfloat16,128,4096,4096,0.02\n", "t.csv");
-  const auto built_in = validate_file(table.path());
+  const auto built_in = validate_files({table.path()});
   ASSERT_TRUE(built_in.has_value());
   EXPECT_EQ(built_in->family, "gemm");
 
   OperatorFits fits = builtin_operator_fits("gemm");
   for (OperatorFit& fit : fits.fits) fit.constants["start_us"] += 1000;
   const TemporaryFile document(operator_fits_text(fits), "own.json");
-  const auto own = validate_file(table.path(), document.path());
+  const auto own = validate_files({table.path()}, document.path());
   ASSERT_TRUE(own.has_value()) << to_string(own.error());
   EXPECT_NEAR(*own->rows[0].predicted - *built_in->rows[0].predicted, 1.0, 0.01);  // ms
 
   fits.family = "attention";
   const TemporaryFile wrong(operator_fits_text(fits), "wrong.json");
-  EXPECT_THAT(to_string(validate_file(table.path(), wrong.path()).error()),
+  EXPECT_THAT(to_string(validate_files({table.path()}, wrong.path()).error()),
               HasSubstr("is not that of the table, gemm"));
   fits.family = "gemm";
   fits.fits.clear();
   fits.fits.push_back({.device = "h100", .kind = "bf16", .rows = 1, .constants = {{"x", 1}}});
   fits.fits.back().held_out.rows = 1;
   const TemporaryFile strange(operator_fits_text(fits), "strange.json");
-  EXPECT_THAT(validate_file(table.path(), strange.path())->rows[0].skipped,
+  EXPECT_THAT(validate_files({table.path()}, strange.path())->rows[0].skipped,
               HasSubstr("are not those of this model"));
+}
+
+TEST(OperatorFamilies, FilesOfOneFamilyArePooledAndOthersRefused) {
+  const TemporaryFile first(kGemm + "h100_sxm,bfloat16,128,4096,4096,0.02\n", "first.csv");
+  const TemporaryFile second(
+      kGemm + "h100_sxm,bfloat16,256,4096,4096,0.02\nno_such,bfloat16,256,4096,4096,0.02\n",
+      "second.csv");
+  const auto pooled = validate_files({first.path(), second.path()});
+  ASSERT_TRUE(pooled.has_value()) << to_string(pooled.error());
+  ASSERT_EQ(pooled->rows.size(), 3u);
+  EXPECT_EQ(pooled->rows[0].file, first.path());
+  EXPECT_EQ(pooled->rows[1].file, second.path());
+  EXPECT_EQ(pooled->rows[1].line, 2);
+  EXPECT_EQ(pooled->rows[2].line, 3);
+  EXPECT_FALSE(pooled->rows[2].skipped.empty());
+  EXPECT_EQ(pooled->summary.back().source, "all");
+  EXPECT_EQ(pooled->summary.back().count, 2);
+
+  const TemporaryFile other("gpu,interconnect,ngpus,op,bytes,time_us,algbw,busbw,source,notes\n",
+                            "other.csv");
+  const auto mixed = validate_files({first.path(), other.path()});
+  ASSERT_FALSE(mixed.has_value());
+  EXPECT_THAT(to_string(mixed.error()), HasSubstr(other.path()));
+  EXPECT_THAT(to_string(mixed.error()), HasSubstr("differs from gemm"));
 }
 
 }  // namespace
