@@ -87,7 +87,7 @@ MemoryProfile resident_memory(const Plan& plan, const RankPlacement& placement) 
   for (const Bucket& b : placement.buckets) {
     const auto numel = static_cast<double>(b.padded_numel);
     const double shards = b.experts ? l.expert_shards() : l.shards();
-    weights += numel * weight_bytes(plan, b) / (l.zero_stage >= 3 ? shards : 1);
+    weights += numel * weight_bytes(plan, b) / (l.zero_stage >= 3 && !b.persistent ? shards : 1);
     if (b.frozen) continue;
     const bool whole = l.zero_stage < 2 || keeps_whole_gradient(plan, b);
     gradients += numel * bytes.gradient / (whole ? 1 : shards);
@@ -210,7 +210,8 @@ MemoryProfile replay_stage(const Plan& plan,
         }
         break;
       case ActionKind::kGather:
-        if (l.zero_stage == 3) replay.gather(weight(a) * padded(a));
+        if (l.zero_stage == 3 && !placement.buckets[static_cast<size_t>(a.bucket)].persistent)
+          replay.gather(weight(a) * padded(a));
         break;
       case ActionKind::kRelease:
         replay.drop(weight(a) * padded(a));

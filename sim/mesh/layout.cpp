@@ -63,6 +63,9 @@ std::string summary(const Layout& l) {
   if (!l.flash_attention) text += " noflash";
   if (l.zero_stage == 3 && !l.reshard) text += " keep";
   if (l.zero_stage == 3 && l.prefetch != 1) text += fmt::format(" prefetch{}", l.prefetch);
+  if (l.zero_stage == 3 && l.persistence_threshold > 0)
+    text += fmt::format(" persist{}", l.persistence_threshold);
+  if (l.reduce_bucket > 0) text += fmt::format(" bucket{}", l.reduce_bucket);
   if (l.precision == Precision::kFp8) text += " fp8";
   const auto offloads = [&](const char* what, MemoryTier tier) {
     if (tier != MemoryTier::kDevice) text += fmt::format(" {}>{}", what, kMemoryTierNames(tier));

@@ -32,6 +32,11 @@ struct Layout {
   /// ZeRO-3: blocks gathered ahead of the one that runs; so many, and itself, are alive at once.
   int prefetch = 1;
   bool reshard = true;  ///< ZeRO-3: drop a block's parameters after forward and gather them again.
+  /// ZeRO-3: tensors of fewer elements stay whole on every rank.
+  int64_t persistence_threshold = 0;
+  /// Gradients of neighbouring blocks leave in one collective of at least so many elements, or when
+  /// their backward ends; 0: each block's by itself.
+  int64_t reduce_bucket = 0;
   Recompute recompute = Recompute::kNone;
   int recompute_layers = 0;     ///< The first layers of each part that recompute; 0: all.
   bool flash_attention = true;  ///< Fused attention, which never writes the scores to memory.
@@ -56,6 +61,10 @@ struct Layout {
   [[nodiscard]] int expert_shards() const {
     const int ranks = shards() * tp / expert_tp_degree();
     return ranks > ep ? ranks / ep : 1;
+  }
+  /// Whether a tensor of `numel` elements stays whole although parameters are sharded.
+  [[nodiscard]] bool persists(int64_t numel) const {
+    return zero_stage == 3 && numel < persistence_threshold;
   }
   [[nodiscard]] int num_parts() const { return pp * virtual_stages; }
   /// Copies of the parameters in one pipeline.

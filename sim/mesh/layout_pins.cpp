@@ -70,6 +70,8 @@ const std::vector<std::pair<std::string, Slot>>& axes() {
       {"zero_stage", &P::zero_stage},
       {"prefetch", &P::prefetch},
       {"reshard", &P::reshard},
+      {"persistence_threshold", &P::persistence_threshold},
+      {"reduce_bucket", &P::reduce_bucket},
       {"recompute", &P::recompute},
       {"recompute_layers", &P::recompute_layers},
       {"flash_attention", &P::flash_attention},
@@ -111,7 +113,8 @@ struct SlotReader {
     return Ok{};
   }
   Result<Ok> operator()(std::optional<int64_t> P::*slot) const {
-    MW_ASSIGN_OR_RETURN(pins.*slot, parse_degree("--layout", axis, value, 1));
+    MW_ASSIGN_OR_RETURN(pins.*slot,
+                        parse_degree("--layout", axis, value, axis == "micro_batch" ? 1 : 0));
     return Ok{};
   }
   Result<Ok> operator()(std::optional<bool> P::*slot) const {
@@ -179,6 +182,8 @@ Result<LayoutPins> parse_layout_pins(const std::string& layout_flag,
 void apply_fixed_choices(const LayoutPins& pins, Layout& l) {
   l.prefetch = pins.prefetch.value_or(l.prefetch);
   l.reshard = pins.reshard.value_or(l.reshard);
+  l.persistence_threshold = pins.persistence_threshold.value_or(l.persistence_threshold);
+  l.reduce_bucket = pins.reduce_bucket.value_or(l.reduce_bucket);
   l.recompute_layers = pins.recompute_layers.value_or(l.recompute_layers);
   l.flash_attention = pins.flash_attention.value_or(l.flash_attention);
   l.gradients = pins.gradients.value_or(l.gradients);

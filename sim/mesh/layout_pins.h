@@ -15,7 +15,7 @@ namespace meshwright {
 struct LayoutPins {
   std::optional<int> dp, dp_replicate, dp_shard, tp, cp, pp, ep, virtual_stages, zero_stage,
       prefetch, recompute_layers;
-  std::optional<int64_t> micro_batch;
+  std::optional<int64_t> micro_batch, persistence_threshold, reduce_bucket;
   std::optional<bool> sp, flash_attention, expert_tp, reshard;
   std::optional<CpKind> cp_kind;
   std::optional<Recompute> recompute;

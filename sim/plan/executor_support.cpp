@@ -40,6 +40,11 @@ std::optional<Unsupported> unsupported(const Plan& plan) {
                        std::to_string(l.zero_stage),
                        "the worker shards the optimizer state alone",
                        "use zero_stage=1"};
+  if (l.reduce_bucket > 0)
+    return Unsupported{"reduce_bucket",
+                       std::to_string(l.reduce_bucket),
+                       "the worker reduces each block's gradients by themselves",
+                       "use reduce_bucket=0"};
   if (l.recompute_layers > 0)
     return Unsupported{"recompute_layers",
                        std::to_string(l.recompute_layers),

@@ -196,6 +196,8 @@ Json layout_to_json(const Plan& plan) {
           {"zero_stage", l.zero_stage},
           {"prefetch", l.prefetch},
           {"reshard", l.reshard},
+          {"persistence_threshold", l.persistence_threshold},
+          {"reduce_bucket", l.reduce_bucket},
           {"recompute", to_string(l.recompute)},
           {"recompute_layers", l.recompute_layers},
           {"flash_attention", l.flash_attention},
@@ -231,6 +233,8 @@ Result<Layout> layout_from_json(const Json& json,
   l.zero_stage = static_cast<int>(r.integer("zero_stage", {0, 3}));
   l.prefetch = static_cast<int>(r.integer_or("prefetch", 1, {0, 64}));
   l.reshard = r.boolean_or("reshard", true);
+  l.persistence_threshold = r.integer_or("persistence_threshold", 0, {0, 1e12});
+  l.reduce_bucket = r.integer_or("reduce_bucket", 0, {0, 1e12});
   l.recompute = r.word("recompute", kRecomputeNames, std::optional(Recompute::kNone));
   l.recompute_layers = static_cast<int>(r.integer_or("recompute_layers", 0, {0, 1e6}));
   l.flash_attention = r.boolean_or("flash_attention", true);

@@ -27,6 +27,16 @@ void check_zero(Rules& r) {
              "use zero_stage=1, or schedule=1f1b");
   if (l.prefetch < 0 || l.prefetch > 64)
     r.broken("prefetch", l.prefetch, "must be from 0 to 64 blocks", "use prefetch=1");
+  if (l.persistence_threshold < 0)
+    r.broken("persistence_threshold",
+             l.persistence_threshold,
+             "must be a number of elements, or 0 (all tensors are sharded)",
+             "use persistence_threshold=0");
+  if (l.reduce_bucket < 0)
+    r.broken("reduce_bucket",
+             l.reduce_bucket,
+             "must be a number of elements, or 0 (each block's gradients leave by themselves)",
+             "use reduce_bucket=0");
 }
 
 void check_recompute(Rules& r) {

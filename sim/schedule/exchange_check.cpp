@@ -25,8 +25,7 @@ class ExchangeCheck {
     for (size_t i = 0; i < buckets_.size(); ++i) {
       if (buckets_[i].reducing || buckets_[i].gathering)
         return defect(actions.back(), i, "is still under way at the end of the step");
-      if (sharded_parameters() && buckets_[i].whole)
-        return defect(actions.back(), i, "is never dropped");
+      if (sharded(i) && buckets_[i].whole) return defect(actions.back(), i, "is never dropped");
     }
     return std::nullopt;
   }
@@ -38,7 +37,10 @@ class ExchangeCheck {
     bool reducing = false, reduced = false;
   };
 
-  [[nodiscard]] bool sharded_parameters() const { return plan_.layout().zero_stage >= 3; }
+  /// Whether a bucket's parameters are gathered to be read.
+  [[nodiscard]] bool sharded(size_t bucket) const {
+    return plan_.layout().zero_stage >= 3 && !placement_.buckets[bucket].persistent;
+  }
   [[nodiscard]] bool reduces() const {
     return plan_.layout().replicas() * plan_.layout().model_copies() > 1;
   }
@@ -67,7 +69,7 @@ class ExchangeCheck {
       if (!reads(i, block)) continue;
       State& s = buckets_[i];
       const bool weights = a.kind != ActionKind::kBackwardWeight;
-      if (weights && sharded_parameters() && !s.whole) fail(a, i, "is not gathered");
+      if (weights && sharded(i) && !s.whole) fail(a, i, "is not gathered");
       const bool writes = a.kind != ActionKind::kForward && a.kind != ActionKind::kRecompute &&
                           !placement_.buckets[i].frozen;
       if (writes && s.reducing) fail(a, i, "is written while it is reduced");
@@ -96,7 +98,7 @@ class ExchangeCheck {
       case ActionKind::kWaitGather:
         if (!s.gathering) fail(a, i, "is waited for and not under way");
         s.gathering = false;
-        s.whole = sharded_parameters();
+        s.whole = sharded(i);
         break;
       case ActionKind::kRelease:
         if (!s.whole) fail(a, i, "is dropped and not whole");

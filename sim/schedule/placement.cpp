@@ -22,7 +22,7 @@ Bucket& bucket_of(RankPlacement& placement, const Bucket& like) {
   if (!like.tied) {
     for (Bucket& b : placement.buckets) {
       if (b.block == like.block && b.experts == like.experts && b.adapters == like.adapters &&
-          !b.tied)
+          b.persistent == like.persistent && !b.tied)
         return b;
     }
   }
@@ -125,6 +125,7 @@ RankPlacement PlacementTable::of_rank(int rank) const {
                                 .experts = experts,
                                 .frozen = plan_.workload().lora.has_value() && !adapter,
                                 .adapters = adapter,
+                                .persistent = !tied && l.persists(p.logical.numel()),
                                 .tied = tied,
                                 .params = {},
                                 .segments = {},

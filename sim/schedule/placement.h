@@ -2,9 +2,9 @@
 //
 // The one source for parameter and optimizer memory, gradient synchronisation, gradient norm and
 // clip, and gradient comparison between layouts. A rank keeps its parameters in flat buckets, one
-// per block (one more for experts that are spread over ep, one for low-rank adapters, and one for
-// the copy of a tied embedding on the last stage), so that a bucket's gradients are reduced by one
-// collective without a copy.
+// per block (one more for experts that are spread over ep, one for low-rank adapters, one for what
+// ZeRO-3 keeps whole, and one for the copy of a tied embedding on the last stage), so that a
+// bucket's gradients are reduced by one collective without a copy.
 #pragma once
 
 #include <cstdint>
@@ -75,7 +75,9 @@ struct Bucket {
   bool experts = false;
   bool frozen = false;    ///< Not trained: no gradient, no optimizer state.
   bool adapters = false;  ///< The low-rank adapters of a block, beside its frozen bucket.
-  bool tied = false;      ///< Summed between embedding's and head's rank before any sharding.
+  /// ZeRO-3: too small to shard; whole on every rank, spread after each update.
+  bool persistent = false;
+  bool tied = false;  ///< Summed between embedding's and head's rank before any sharding.
   std::vector<PackedParam> params;
   std::vector<Segment> segments;
   std::vector<PartialRange> partial;

@@ -151,6 +151,7 @@ class RankProgram {
       for_each_sharded(b, [&](size_t bucket) { reduce_bucket(bucket); });
       if (reduce_now && !zero_->shards_gradients()) reduce_block(b);
     }
+    if (kind != ActionKind::kBackwardInput) zero_->flush();
   }
 
   /// Buckets of a block whose gradient every backward reduces: all but shared tables, which are
@@ -168,9 +169,7 @@ class RankProgram {
   [[nodiscard]] bool shared_table(const Bucket& b) const {
     if (!plan_.model().tied_embeddings || b.block != 0 || b.tied) return false;
     const std::vector<int>& own = map_.of_rank(rank_);
-    return own.size() > 1 && std::any_of(own.begin(), own.end(), [&](int stage) {
-             return map_[stage].next < 0 && map_[stage].previous >= 0;
-           });
+    return std::any_of(own.begin(), own.end(), [&](int stage) { return map_[stage].next < 0; });
   }
 
   void reduce_block(int block) {
@@ -183,42 +182,38 @@ class RankProgram {
   void reduce_bucket(size_t i) {
     if (placement_.buckets[i].frozen) return;
     if (!placement_.buckets[i].partial.empty()) add_bucket(ActionKind::kSumCopies, i);
-    if (!reduces()) return;
-    const bool sharded = zero_->shards_gradients() && !at_end_;
-    sharded ? zero_->reduce(i) : add_bucket(ActionKind::kReduce, i);
+    if (reduces()) zero_->reduce(i);
   }
 
   void finish_gradients() {
-    const Layout& l = plan_.layout();
-    zero_->finish();
-    at_end_ = true;
     // Ties are summed before sharding, and after all other buckets have left: the other stage may
     // be late.
     for (size_t i = 0; i < placement_.buckets.size(); ++i) {
       const Bucket& b = placement_.buckets[i];
       if (b.frozen) continue;
       if (b.tied) add_bucket(ActionKind::kSumTied, i);
-      if (b.tied || shared_table(b)) reduce_bucket(i);
-    }
-    if (reduces()) {
-      for (size_t i = placement_.buckets.size(); i-- > 0;) {
-        const Bucket& b = placement_.buckets[i];
-        if (!b.frozen && (!zero_->shards_gradients() || b.tied || shared_table(b)))
-          add_bucket(ActionKind::kWaitReduce, i);
+      if (b.tied || shared_table(b)) {
+        reduce_bucket(i);
+        zero_->flush();
       }
     }
+    zero_->finish();
     add(ActionKind::kGradNorm);
-    const bool spreads = l.zero_stage == 1 || l.zero_stage == 2;
     for (size_t i = 0; i < placement_.buckets.size(); ++i) {
       if (placement_.buckets[i].frozen) continue;
       add_bucket(ActionKind::kOptimizer, i);
-      if (spreads) add_bucket(ActionKind::kGather, i);
+      if (spreads(placement_.buckets[i])) add_bucket(ActionKind::kGather, i);
     }
-    if (spreads) {
-      for (size_t i = 0; i < placement_.buckets.size(); ++i) {
-        if (!placement_.buckets[i].frozen) add_bucket(ActionKind::kWaitGather, i);
-      }
+    for (size_t i = 0; i < placement_.buckets.size(); ++i) {
+      const Bucket& b = placement_.buckets[i];
+      if (!b.frozen && spreads(b)) add_bucket(ActionKind::kWaitGather, i);
     }
+  }
+
+  /// Whether every rank holds a bucket whole and updates its own part.
+  [[nodiscard]] bool spreads(const Bucket& b) const {
+    const int zero = plan_.layout().zero_stage;
+    return zero == 1 || zero == 2 || b.persistent;
   }
 
   const Plan& plan_;
@@ -230,7 +225,6 @@ class RankProgram {
   std::vector<int> last_gradients_;  ///< Per virtual stage: the slot that completes its gradients.
   std::vector<Action> actions_;
   std::optional<ZeroActions> zero_;
-  bool at_end_ = false;  ///< Of the step: no further backward.
 };
 
 int pending_sends(const Layout& l, int num_micro_batches) {

@@ -53,6 +53,7 @@ struct Action {
   int block_begin = 0;
   int block_end = 0;
   int bucket = -1;         ///< Index into RankPlacement::buckets.
+  bool joined = false;     ///< Part of the collective that the reduction before it starts.
   int virtual_stage = -1;  ///< In StageMap; -1 for what is done once for all stages of a rank.
   int peer = -1;           ///< Of a send or receive: the pipeline rank at the other end,
   int peer_stage = -1;     ///< and its virtual stage.

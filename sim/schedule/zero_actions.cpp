@@ -10,14 +10,17 @@ ZeroActions::ZeroActions(const Plan& plan,
                          const std::vector<PipelineSlot>& slots,
                          std::vector<Action>& actions)
     : zero_stage_(plan.layout().zero_stage),
+      fill_(plan.layout().reduce_bucket),
       ahead_(static_cast<size_t>(plan.layout().prefetch)),
       reshard_(plan.layout().reshard),
+      placement_(placement),
       actions_(actions),
       reads_(static_cast<size_t>(num_blocks(plan.model()))),
       states_(placement.buckets.size(), State::kSharded) {
   if (!shards_parameters()) return;
   const size_t head = reads_.size() - 1;
   for (size_t i = 0; i < placement.buckets.size(); ++i) {
+    if (placement.buckets[i].persistent) continue;
     reads_[static_cast<size_t>(placement.buckets[i].block)].push_back(i);
     // A head whose table is the embedding's on the same rank.
     const bool table = plan.model().tied_embeddings && placement.buckets[i].block == 0 &&
@@ -68,23 +71,45 @@ void ZeroActions::after_block() {
   }
 }
 
+// The last of a collective's buckets is there when all are.
 void ZeroActions::end_oldest_reduce() {
-  add(ActionKind::kWaitReduce, reducing_.front());
+  const std::vector<size_t>& oldest = reducing_.front();
+  for (size_t i = oldest.size(); i-- > 0;) {
+    add(ActionKind::kWaitReduce, oldest[i]);
+    actions_.back().joined = i > 0;
+  }
   reducing_.pop_front();
 }
 
 void ZeroActions::before_gradient(size_t bucket) {
-  while (std::find(reducing_.begin(), reducing_.end(), bucket) != reducing_.end())
-    end_oldest_reduce();
+  const auto under_way = [&] {
+    return std::any_of(reducing_.begin(), reducing_.end(), [&](const std::vector<size_t>& r) {
+      return std::find(r.begin(), r.end(), bucket) != r.end();
+    });
+  };
+  while (under_way()) end_oldest_reduce();
 }
 
 void ZeroActions::reduce(size_t bucket) {
-  if (reducing_.size() == kReducesInFlight) end_oldest_reduce();
-  add(ActionKind::kReduce, bucket);
-  reducing_.push_back(bucket);
+  waiting_.push_back(bucket);
+  int64_t elements = 0;
+  for (const size_t b : waiting_) elements += placement_.buckets[b].padded_numel;
+  if (elements >= fill_) flush();
+}
+
+void ZeroActions::flush() {
+  if (waiting_.empty()) return;
+  if (shards_gradients() && reducing_.size() == kReducesInFlight) end_oldest_reduce();
+  for (size_t i = 0; i < waiting_.size(); ++i) {
+    add(ActionKind::kReduce, waiting_[i]);
+    actions_.back().joined = i > 0;
+  }
+  reducing_.push_back(std::move(waiting_));
+  waiting_.clear();
 }
 
 void ZeroActions::finish() {
+  flush();
   while (!reducing_.empty()) end_oldest_reduce();
 }
 

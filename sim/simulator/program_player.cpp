@@ -108,7 +108,7 @@ bool ProgramPlayer::begin(int rank, const Action& a) {
     case ActionKind::kReduce:
     case ActionKind::kGather:
       stage.comm_done[comm_index(a.bucket, a.kind == ActionKind::kGather)] = 0;
-      stage.comm_queue.push_back({a.bucket, a.kind == ActionKind::kGather});
+      stage.comm_queue.push_back(&a);
       ++stage.next;
       if (stage.comm_queue.size() == stage.comm_front + 1) start_comm(rank);
       return true;
@@ -193,8 +193,8 @@ void ProgramPlayer::finish_span(int rank) {
 
 void ProgramPlayer::finish_bucket(int rank) {
   Stage& stage = stages_[static_cast<size_t>(rank)];
-  const BucketWork done = stage.comm_queue[stage.comm_front++];
-  const size_t index = comm_index(done.bucket, done.gather);
+  const Action& done = *stage.comm_queue[stage.comm_front++];
+  const size_t index = comm_index(done.bucket, done.kind == ActionKind::kGather);
   stage.comm_done[index] = 1;
   if (stage.comm_front < stage.comm_queue.size()) start_comm(rank);
   if (stage.wait == Wait::kBucket && stage.waited_comm == index) {
@@ -236,8 +236,7 @@ void ProgramPlayer::resume_after_transfer(int rank, int transfer) {
 
 void ProgramPlayer::start_comm(int rank) {
   const Stage& stage = stages_[static_cast<size_t>(rank)];
-  const BucketWork& w = stage.comm_queue[stage.comm_front];
-  const Seconds t = w.gather ? costs_.gather(rank, w.bucket) : costs_.reduce(rank, w.bucket);
+  const Seconds t = costs_.behind(*stage.comm_queue[stage.comm_front], rank);
   loop_.start(event_id(Stream::kComm, rank), t.v, ranks_per_stage_);
 }
 

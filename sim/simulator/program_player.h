@@ -31,18 +31,13 @@ class ProgramPlayer {
   };
   /// What a rank's compute stream waits for.
   enum class Wait { kNothing, kWork, kTransfer, kEarlierSend, kBucket, kPartners };
-  /// A bucket in the communication stream.
-  struct BucketWork {
-    int bucket = 0;
-    bool gather = false;
-  };
   struct Stage {
     size_t next = 0;
     Wait wait = Wait::kNothing;
     int waited_transfer = -1;
-    size_t waited_comm = 0;              ///< Index into comm_done.
-    ListCost work;                       ///< Of the running action, where it walks blocks.
-    std::vector<BucketWork> comm_queue;  ///< Of the step; [comm_front] is running.
+    size_t waited_comm = 0;                 ///< Index into comm_done.
+    ListCost work;                          ///< Of the running action, where it walks blocks.
+    std::vector<const Action*> comm_queue;  ///< Of the step; [comm_front] is running.
     size_t comm_front = 0;
     std::vector<char> comm_done;  ///< Of the latest start: [2 bucket + gather].
     RankTimeline timeline;

@@ -167,8 +167,15 @@ std::shared_ptr<const StagePlacements> StageCostCache::placements(const Plan& pl
   const Layout& l = plan.layout();
   // What the first rank of a stage holds depends on how many replicas there are, not on how they
   // are dealt to axes.
-  auto& slot = placements_[{
-      l.tp, l.sp, l.ep, l.expert_tp, l.replicas(), l.pp, stage_order(l.schedule), l.stages}];
+  auto& slot = placements_[{l.tp,
+                            l.sp,
+                            l.ep,
+                            l.expert_tp,
+                            l.replicas(),
+                            l.pp,
+                            stage_order(l.schedule),
+                            l.stages,
+                            l.zero_stage == 3 ? l.persistence_threshold : 0}];
   if (slot) return slot;
   return slot = std::make_shared<const StagePlacements>(stage_placements(plan));
 }

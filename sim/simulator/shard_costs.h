@@ -61,7 +61,7 @@ class StageCostCache {
                       MemoryTier>,
            std::shared_ptr<const ShardCosts>>
       shards_;
-  std::map<std::tuple<int, bool, int, bool, int, int, StageOrder, std::vector<int>>,
+  std::map<std::tuple<int, bool, int, bool, int, int, StageOrder, std::vector<int>, int64_t>,
            std::shared_ptr<const StagePlacements>>
       placements_;
 };

@@ -233,14 +233,22 @@ Seconds estimate_time(const Plan& plan, const CostModel& cost, const StageCosts&
   for (int s = 0; s < l.pp; ++s) {
     work.push_back(rank_work(plan, costs, s));
     double reduce = 0;
+    double last_reduce = 0;  // the collective that no backward follows
     double gather = 0;
     double last_gather = 0;
     double optimizer = 0;
     double first_optimizer = 0;
     double rest = costs.step_start(s).v;
+    double waits = 0;  // of a micro-batch, where each gathers or reduces
+    bool in_micro_batch = l.zero_stage >= 2;
     for (const Action& a : once.stages[static_cast<size_t>(s)]) {
-      if (a.kind == ActionKind::kReduce) reduce += costs.reduce(s, a.bucket).v;
-      if (a.kind == ActionKind::kGather) gather += last_gather = costs.gather(s, a.bucket).v;
+      in_micro_batch = in_micro_batch && a.kind != ActionKind::kGradNorm;
+      if (a.kind == ActionKind::kReduce) {
+        const double t = costs.behind(a, s).v;
+        last_reduce = a.joined ? last_reduce + t : t;
+        reduce += t;
+      }
+      if (a.kind == ActionKind::kGather) gather += last_gather = costs.behind(a, s).v;
       if (a.kind == ActionKind::kOptimizer) {
         const double t = costs.duration(a, s).v;
         if (optimizer == 0) first_optimizer = t;
@@ -249,19 +257,22 @@ Seconds estimate_time(const Plan& plan, const CostModel& cost, const StageCosts&
       const bool at_end = a.kind == ActionKind::kSumCopies || a.kind == ActionKind::kSumTied ||
                           a.kind == ActionKind::kGradNorm || a.kind == ActionKind::kWaitReduce ||
                           a.kind == ActionKind::kWaitGather;
-      if (at_end) rest += costs.duration(a, s).v;
+      if (at_end) (in_micro_batch ? waits : rest) += costs.duration(a, s).v;
     }
     // Updated buckets spread while the next ones are updated.
     const bool spreads = l.zero_stage == 1 || l.zero_stage == 2;
     rest += spreads ? std::max(first_optimizer + gather, optimizer + last_gather) : optimizer;
+    work.back().stretch(work.back().total() + waits);
     if (l.zero_stage == 3) {
       // Gathers and reductions of a micro-batch run behind its computation.
       work.back().stretch(l.reshard ? gather + reduce : reduce);
       if (!l.reshard) rest += std::max(0.0, gather - work.back().forward);
+      rest += last_reduce;
     } else if (l.zero_stage == 2) {
       work.back().stretch(reduce);
+      rest += last_reduce;
     } else {
-      rest += std::max(0.0, reduce - work.back().backward);
+      rest += std::max(last_reduce, reduce - work.back().backward);
     }
     sum += work.back().total();
     tail = std::max(tail, rest);

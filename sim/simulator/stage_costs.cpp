@@ -89,12 +89,18 @@ const Bucket& StageCosts::bucket(int stage, int index) const {
   return placement(stage).buckets[static_cast<size_t>(index)];
 }
 
-Seconds StageCosts::whole_reduce(const Bucket& b) const {
+/// One that is joined to another costs what its bytes add.
+Seconds StageCosts::whole_reduce(const Bucket& b, bool joined) const {
   const auto numel = static_cast<double>(b.padded_numel);
-  if (exchange_) return exchange_->reduce(numel, b.experts);
+  const Seconds alone = reduce_alone(numel, b.experts);
+  return joined ? std::max(Seconds{}, alone - reduce_alone(1, b.experts)) : alone;
+}
+
+Seconds StageCosts::reduce_alone(double numel, bool experts) const {
+  if (exchange_) return exchange_->reduce(numel, experts);
   const Bytes bytes{states_.gradient * numel};
   // Two copies of the model double the replicas: a rank and its mirror reduce at the same time.
-  const Replicas& r = b.experts ? experts_ : dense_;
+  const Replicas& r = experts ? experts_ : dense_;
   if (plan_.layout().zero_stage == 0)
     return cost_.collective_time(CommOp::kAllReduce, bytes, r.all);
   const Bytes shard = bytes / static_cast<double>(r.shard.num_ranks);
@@ -117,12 +123,10 @@ Seconds StageCosts::whole_gather(const Bucket& b) const {
                                    (b.experts ? experts_ : dense_).shard);
 }
 
-Seconds StageCosts::reduce(int stage, int index) const {
-  return whole_reduce(bucket(stage, index)) * hidden_share();
-}
-
-Seconds StageCosts::gather(int stage, int index) const {
-  return whole_gather(bucket(stage, index)) * hidden_share();
+Seconds StageCosts::behind(const Action& a, int stage) const {
+  const Bucket& b = bucket(stage, a.bucket);
+  const bool gathers = a.kind == ActionKind::kGather;
+  return (gathers ? whole_gather(b) : whole_reduce(b, a.joined)) * hidden_share();
 }
 
 Seconds StageCosts::shown(const Bucket& b, Seconds exchange, bool gather) const {
@@ -181,7 +185,7 @@ Seconds StageCosts::duration(const Action& a, int stage) const {
     case ActionKind::kBackwardWeight:
       return blocks(a).total();
     case ActionKind::kWaitReduce:
-      return shown(bucket(stage, a.bucket), whole_reduce(bucket(stage, a.bucket)), false);
+      return shown(bucket(stage, a.bucket), whole_reduce(bucket(stage, a.bucket), a.joined), false);
     case ActionKind::kWaitGather:
       return shown(bucket(stage, a.bucket), whole_gather(bucket(stage, a.bucket)), true);
     case ActionKind::kSend:

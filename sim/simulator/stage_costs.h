@@ -26,10 +26,9 @@ class StageCosts {
   [[nodiscard]] Seconds transfer() const {
     return transfer_;
   }  ///< One activation between neighbouring stages.
-  /// Of a bucket's reduction, and of its gathering, what can run behind computation; the rest is
-  /// the duration of the action that waits for it.
-  [[nodiscard]] Seconds reduce(int stage, int bucket) const;
-  [[nodiscard]] Seconds gather(int stage, int bucket) const;
+  /// Of the reduction, or gathering, that an action starts, what can run behind computation; the
+  /// rest is the duration of the action that waits for it.
+  [[nodiscard]] Seconds behind(const Action& action, int stage) const;
   [[nodiscard]] const BlockCosts& of(BlockKind kind) const {
     return shard_->blocks[static_cast<int>(kind)];
   }
@@ -46,7 +45,8 @@ class StageCosts {
   };
 
   [[nodiscard]] const Bucket& bucket(int stage, int index) const;
-  [[nodiscard]] Seconds whole_reduce(const Bucket& b) const;
+  [[nodiscard]] Seconds whole_reduce(const Bucket& b, bool joined) const;
+  [[nodiscard]] Seconds reduce_alone(double numel, bool experts) const;
   [[nodiscard]] Seconds whole_gather(const Bucket& b) const;
   [[nodiscard]] double hidden_share() const;
   /// What of an exchange nothing hides.

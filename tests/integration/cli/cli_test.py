@@ -18,6 +18,8 @@ PROGRAM = sys.argv.pop(1) if len(sys.argv) > 1 else "meshwright"
 LLAMA = ["--model", "llama-3-70b", "--cluster", "64xa100-80g"]
 SMALL = ["--model", "quickstart-6m", "--cluster", "2xlocal"]
 LAYOUT_FIELDS = {
+    "persistence_threshold",
+    "reduce_bucket",
     "dp_replicate",
     "dp_shard",
     "tp",

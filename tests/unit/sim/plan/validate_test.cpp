@@ -166,6 +166,12 @@ TEST(Validate, OffloadNeedsATierAndRecomputeLayersARecompute) {
   EXPECT_EQ(broken({.dp_replicate = 64, .recompute_layers = 4}),
             Messages{"recompute_layers=4: has nothing to repeat with recompute=none; "
                      "use recompute=full, or recompute_layers=0"});
+  EXPECT_EQ(broken({.dp_shard = 64, .zero_stage = 3, .persistence_threshold = -1}),
+            Messages{"persistence_threshold=-1: must be a number of elements, or 0 (all tensors "
+                     "are sharded); use persistence_threshold=0"});
+  EXPECT_EQ(broken({.dp_shard = 64, .zero_stage = 3, .reduce_bucket = -5}),
+            Messages{"reduce_bucket=-5: must be a number of elements, or 0 (each block's gradients "
+                     "leave by themselves); use reduce_bucket=0"});
 }
 
 TEST(Validate, Fp8NeedsUnitsThatHaveIt) {

@@ -21,7 +21,9 @@ using testing::small_model;
 Plan random_pipeline() {
   Layout l;
   l.schedule = static_cast<ScheduleKind>(*rc::gen::inRange(0, kNumScheduleKinds));
-  l.pp = *rc::gen::inRange(2, 7);
+  const bool needs_pipeline =
+      l.schedule != ScheduleKind::kGpipe && l.schedule != ScheduleKind::k1f1b;
+  l.pp = *rc::gen::inRange(needs_pipeline ? 2 : 1, 7);
   if (l.schedule == ScheduleKind::kDualPipe) l.pp = 2 * ((l.pp + 1) / 2);
   if (l.schedule == ScheduleKind::kInterleaved) l.virtual_stages = *rc::gen::inRange(2, 5);
   if (l.schedule == ScheduleKind::kZbV) l.virtual_stages = 2;
@@ -32,6 +34,8 @@ Plan random_pipeline() {
     l.zero_stage = splits_backward(l.schedule) ? 1 : *rc::gen::inRange(1, 4);
     l.prefetch = *rc::gen::inRange(0, 4);
     l.reshard = *rc::gen::arbitrary<bool>();
+    l.persistence_threshold = *rc::gen::element<int64_t>(0, 100, 1500, 1'000'000);
+    l.reduce_bucket = *rc::gen::element<int64_t>(0, 10'000, 20'000, 1'000'000);
     l.recompute_layers = l.recompute == Recompute::kFull ? *rc::gen::inRange(0, 3) : 0;
   }
   for (int i = 0; i < l.num_parts(); ++i) l.stages.push_back(*rc::gen::inRange(1, 4));
