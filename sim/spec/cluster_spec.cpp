@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 
@@ -149,6 +150,10 @@ Result<ClusterSpec> builtin_cluster(const std::string& name, const MachineFacts&
 }
 
 }  // namespace
+
+double ClusterSpec::scale_slowdown() const {
+  return scale_slowdown_per_doubling * std::log2(static_cast<double>(num_nodes()));
+}
 
 Result<ClusterSpec> load_cluster(const std::string& name_or_path, const MachineFacts& machine) {
   std::error_code ec;
