@@ -3,9 +3,8 @@
 //
 // Reads: a Problem, its CostModel and a search (PlannerOptions::keep_feasible). Feeds: advise. The
 // flow: fits one device -> DDP; fits a node when states are sharded -> FSDP/ZeRO; fits with tensor
-// parallelism inside a node and ZeRO -> that; else pipelines. Then rules of thumb for the winner.
-// The flow stops at the first that fits; the search prices them all: where they differ, both are
-// shown with their times.
+// parallelism inside a node and ZeRO -> that; else pipelines. The flow stops at the first that
+// fits; the search prices them all: where they differ, both are shown with their times.
 #pragma once
 
 #include <optional>
@@ -32,14 +31,6 @@ struct FlowStep {
   std::string note;  ///< Where the chapter's figure differs; may be empty.
 };
 
-/// A rule of thumb checked on one plan.
-struct RuleCheck {
-  std::string rule;
-  bool holds = true;
-  std::string figures;
-  std::string note;  ///< As in FlowStep.
-};
-
 struct DecisionFlow {
   std::vector<FlowStep> steps;  ///< Up to the first yes.
   Strategy strategy = Strategy::kNone;
@@ -56,14 +47,5 @@ struct DecisionFlow {
 
 /// Whether a layout is of a strategy; kPipeline takes any.
 [[nodiscard]] bool follows(const Layout& layout, Strategy strategy, int devices_per_node);
-
-/// Fewest micro-batches for a bubble below a tenth of the step: (P-1)/(V M + P-1) < 1/10, that is
-/// V M > 9 (P-1).
-[[nodiscard]] int64_t micro_batches_for_small_bubble(int pp, int virtual_stages);
-
-/// tp inside a node, sp with tp, micro-batches, pipelines only where needed, KV heads.
-[[nodiscard]] std::vector<RuleCheck> check_rules(const RankedPlan& plan,
-                                                 const CostModel& cost,
-                                                 const DecisionFlow& flow);
 
 }  // namespace meshwright

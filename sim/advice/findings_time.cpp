@@ -5,8 +5,8 @@
 #include <algorithm>
 
 #include "sim/advice/checklist.h"
-#include "sim/advice/decision_flow.h"
 #include "sim/advice/flop_count.h"
+#include "sim/advice/rule_checks.h"
 #include "sim/core/text.h"
 
 namespace meshwright {

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "sim/simulator/quick_estimate.h"
+
 namespace meshwright {
 namespace {
 

@@ -3,6 +3,9 @@
 
 #include <algorithm>
 
+#include "sim/simulator/peak_memory.h"
+#include "sim/simulator/quick_estimate.h"
+
 namespace meshwright {
 
 std::optional<Plan> in_layout(const Plan& plan, Layout layout) {

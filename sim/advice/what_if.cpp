@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "sim/advice/variants.h"
+#include "sim/simulator/quick_estimate.h"
 
 namespace meshwright {
 namespace {

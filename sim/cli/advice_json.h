@@ -6,6 +6,7 @@
 #include "sim/advice/decision_flow.h"
 #include "sim/advice/findings.h"
 #include "sim/advice/hardware_guide.h"
+#include "sim/advice/rule_checks.h"
 #include "sim/advice/what_if.h"
 #include "sim/core/json_reader.h"
 

@@ -1,13 +1,12 @@
-// Advice for people: counterfactuals, findings, the decision flow and the hardware guide as text.
+// Advice for people: counterfactuals, findings, the decision flow and its rules as text.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "sim/advice/decision_flow.h"
 #include "sim/advice/findings.h"
-#include "sim/advice/hardware_guide.h"
+#include "sim/advice/rule_checks.h"
 #include "sim/advice/what_if.h"
 
 namespace meshwright::cli {
@@ -24,10 +23,5 @@ namespace meshwright::cli {
 /// The flow, then how the search's winner compares with what it leads to.
 [[nodiscard]] std::string flow_text(const DecisionFlow& flow, const RankedPlan* winner);
 [[nodiscard]] std::string rules_text(const std::vector<RuleCheck>& checks);
-[[nodiscard]] std::string guide_text(const std::vector<DeviceRow>& rows);
-
-/// "$1.2 M at $2.70 an hour (on demand, CoreWeave list ..., 2026-02)" per known price, or
-/// "unknown".
-[[nodiscard]] std::string cost_text(const DevicePrices& prices, double device_hours);
 
 }  // namespace meshwright::cli

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include "sim/advice/rule_checks.h"
 #include "sim/cli/advice_json.h"
 #include "sim/cli/advice_text.h"
+#include "sim/cli/guide_text.h"
 #include "sim/cli/verbs.h"
 #include "sim/core/text.h"
 #include "sim/plan/plan_json.h"

@@ -8,6 +8,7 @@
 #include "sim/cli/advice_json.h"
 #include "sim/cli/advice_text.h"
 #include "sim/cli/flops_option.h"
+#include "sim/cli/guide_text.h"
 #include "sim/core/text.h"
 #include "sim/plan/plan_json.h"
 #include "sim/report/report_json.h"

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/mesh/stage_map.h"
 
+#include "sim/core/check.h"
+
 namespace meshwright {
 namespace {
 

@@ -13,6 +13,8 @@
 #include "sim/core/text.h"
 #include "sim/plan/executor_support.h"
 #include "sim/planner/balance.h"
+#include "sim/simulator/peak_memory.h"
+#include "sim/simulator/quick_estimate.h"
 
 namespace meshwright {
 namespace {

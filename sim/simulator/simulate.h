@@ -38,25 +38,4 @@ struct Simulation {
 [[nodiscard]] Simulation simulate(const Plan& plan, const CostModel& cost, StageCostCache& cache);
 [[nodiscard]] Simulation simulate(const Plan& plan, const CostModel& cost);
 
-/// The closed form that the planner ranks by: m max_r S_r + (sum_r S_r - max_r S_r) / v for equal
-/// micro-batches (or the bubble of the schedule), plus exposed transfers, gradient reduction and
-/// optimizer. A test holds it to simulate().
-struct QuickEstimate {
-  Seconds step_time;
-  Bytes peak_memory;
-};
-[[nodiscard]] QuickEstimate estimate(const Plan& plan,
-                                     const CostModel& cost,
-                                     StageCostCache& cache);
-
-/// estimate() in parts, from the plan's price list.
-[[nodiscard]] Seconds estimate_time(const Plan& plan,
-                                    const CostModel& cost,
-                                    const StageCosts& costs);
-[[nodiscard]] Bytes estimate_peak_memory(const Plan& plan, const StageCosts& costs);
-
-/// A lower bound of the peak that needs no walk of the step: what a rank holds before its first
-/// activation, and the saved tensors of as many micro-batches as its schedule keeps in flight.
-[[nodiscard]] Bytes memory_floor(const Plan& plan, const CostModel& cost, StageCostCache& cache);
-
 }  // namespace meshwright

@@ -81,6 +81,8 @@ struct ClusterSpec {
     return (num_devices + devices_per_node - 1) / devices_per_node;
   }
   [[nodiscard]] Bytes capacity() const { return device.memory - device.reserved; }
+  /// What stragglers add to a step over all nodes, as a fraction of it.
+  [[nodiscard]] double scale_slowdown() const;
   friend bool operator==(const ClusterSpec&, const ClusterSpec&) = default;
 };
 

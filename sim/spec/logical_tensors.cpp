@@ -5,91 +5,14 @@
 
 #include <numeric>
 
+#include "sim/spec/tensor_names.h"
+
 namespace meshwright {
 namespace {
 
-/// How a family's checkpoint calls a layer's parameters. Empty: the family has no such tensor.
-struct TensorNames {
-  std::string embedding = "model.embed_tokens.weight";
-  std::string positions;
-  std::string layer = "model.layers.{}.";
-  std::string attn_norm = "input_layernorm";
-  std::string query = "self_attn.q_proj", key = "self_attn.k_proj", value = "self_attn.v_proj";
-  std::string attn_out = "self_attn.o_proj";
-  std::string ffn_norm = "post_attention_layernorm";
-  std::string gate = "mlp.gate_proj", up = "mlp.up_proj", down = "mlp.down_proj";
-  std::string post_attn_norm, post_ffn_norm;
-  std::string router = "mlp.gate";
-  std::string expert_gate = "mlp.experts.*.gate_proj", expert_up = "mlp.experts.*.up_proj",
-              expert_down = "mlp.experts.*.down_proj";
-  std::string shared = "mlp.shared_experts.";
-  std::string final_norm = "model.norm";
-  bool transposed = false;
-};
-
-TensorNames names_of(ModelFamily family) {
-  TensorNames n;
-  switch (family) {
-    case ModelFamily::kGpt2:
-      n.embedding = "transformer.wte.weight";
-      n.positions = "transformer.wpe.weight";
-      n.layer = "transformer.h.{}.";
-      n.attn_norm = "ln_1";
-      n.query = "attn.c_attn#q";
-      n.key = "attn.c_attn#k";
-      n.value = "attn.c_attn#v";
-      n.attn_out = "attn.c_proj";
-      n.ffn_norm = "ln_2";
-      n.up = "mlp.c_fc";
-      n.down = "mlp.c_proj";
-      n.final_norm = "transformer.ln_f";
-      n.transposed = true;
-      break;
-    case ModelFamily::kOpt:
-      n.embedding = "model.decoder.embed_tokens.weight";
-      n.positions = "model.decoder.embed_positions.weight";
-      n.layer = "model.decoder.layers.{}.";
-      n.attn_norm = "self_attn_layer_norm";
-      n.attn_out = "self_attn.out_proj";
-      n.ffn_norm = "final_layer_norm";
-      n.up = "fc1";
-      n.down = "fc2";
-      n.final_norm = "model.decoder.final_layer_norm";
-      break;
-    case ModelFamily::kGemma2:
-      n.ffn_norm = "pre_feedforward_layernorm";
-      n.post_attn_norm = "post_attention_layernorm";
-      n.post_ffn_norm = "post_feedforward_layernorm";
-      break;
-    case ModelFamily::kPhi3:
-      n.query = "self_attn.qkv_proj#q";
-      n.key = "self_attn.qkv_proj#k";
-      n.value = "self_attn.qkv_proj#v";
-      n.gate = "mlp.gate_up_proj#gate";
-      n.up = "mlp.gate_up_proj#up";
-      break;
-    case ModelFamily::kMixtral:
-      n.router = "block_sparse_moe.gate";
-      n.expert_gate = "block_sparse_moe.experts.*.w1";
-      n.expert_up = "block_sparse_moe.experts.*.w3";
-      n.expert_down = "block_sparse_moe.experts.*.w2";
-      break;
-    default:
-      break;
-  }
-  return n;
-}
-
-/// "attn.c_attn#q" + ".weight" -> "attn.c_attn.weight#q".
-std::string with_suffix(const std::string& name, const char* suffix) {
-  const size_t part = name.find('#');
-  if (part == std::string::npos) return name + suffix;
-  return name.substr(0, part) + suffix + name.substr(part);
-}
-
 class TensorLister {
  public:
-  explicit TensorLister(const ModelSpec& m) : m_(m), names_(names_of(m.family)) {}
+  explicit TensorLister(const ModelSpec& m) : m_(m), names_(tensor_names(m.family)) {}
 
   std::vector<LogicalTensor> list() {
     add_raw(names_.embedding, {m_.vocab_size, m_.d_model}, ParamRole::kEmbedding);

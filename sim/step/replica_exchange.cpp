@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/step/replica_exchange.h"
 
-#include "sim/step/shard_cost.h"
+#include "sim/step/block_communication.h"
 
 namespace meshwright {
 namespace {

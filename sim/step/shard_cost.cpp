@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "sim/step/block_communication.h"
 #include "sim/step/gemm_time.h"
 #include "sim/step/step_memory.h"
 
@@ -204,7 +205,17 @@ class BlockPricer {
         c.recompute_s = c.forward_s;
         break;
     }
-    add_communication(block, c);
+    const BlockCommunication comm = block_communication(p_,
+                                                        s_,
+                                                        block,
+                                                        {.tokens = tokens_,
+                                                         .tp_collectives = collectives_,
+                                                         .matmul_forward_s = linear_f_,
+                                                         .forward_repeats = repeats_of_forward()});
+    c.tp_forward_s = comm.tp_forward_s;
+    c.tp_s = comm.tp_s;
+    c.cp_s = comm.cp_s;
+    c.ep_s = comm.ep_s;
     add_host(block, c);
     c.dense_params = dense_parameters_of_rank(p_.model, block, s_.tp);
     c.expert_params = expert_parameters(p_.model, block) / (s_.ep * s_.expert_tp);
@@ -219,60 +230,6 @@ class BlockPricer {
         return 0.5;
       default:
         return 0;
-    }
-  }
-
-  /// What shows of `comm` seconds of collectives beside one forward's matmuls.
-  [[nodiscard]] double exposed_tp(double comm) const {
-    constexpr double kPieces = 4;
-    const auto behind_matmuls = [&](double pieces) {
-      return comm / pieces + std::max(0.0, comm * (1 - 1 / pieces) - linear_f_);
-    };
-    switch (s_.tp_overlap) {
-      case TpOverlap::kFramework:
-        return comm * (p_.work.async_tp ? p_.framework.tp_async_exposed : p_.framework.tp_exposed);
-      case TpOverlap::kNone:
-        return comm;
-      case TpOverlap::kRing:
-        return behind_matmuls(s_.tp);
-      case TpOverlap::kPipe:
-        return behind_matmuls(kPieces);
-    }
-    return comm;
-  }
-
-  void add_communication(const BlockShape& block, BlockCost& c) const {
-    const FrameworkProfile& f = p_.framework;
-    const double again = repeats_of_forward();
-    const double h = p_.model.hidden;
-    if (s_.tp > 1) {
-      const double bw = ring_bandwidth(p_, s_.tp, 1, f.nic_efficiency, s_.tp_tier);
-      const double one = 2 * (s_.tp - 1) / s_.tp * 2 * tokens_ * h / bw + 2 * f.collective_alpha_s;
-      c.tp_forward_s = exposed_tp(collectives_ * one);
-      const double backward = p_.work.sequence_parallel && s_.regathers ? 1.25 : 1.0;
-      c.tp_s = c.tp_forward_s * (1 + again + backward);
-    }
-    if (s_.cp > 1 && block.attention.num_heads > 0) {
-      const double bw = ring_bandwidth(p_, s_.cp, s_.tp, f.nic_efficiency);
-      const AttentionShape& a = block.attention;
-      const double kv = std::max(1.0, a.num_kv_heads / s_.tp) * (a.head_dim + a.v_head_dim);
-      const double forward = (s_.cp - 1) * 2 * tokens_ * kv / bw;
-      c.cp_s = f.cp_exposed * forward * (3 + again);
-    }
-    if (s_.ep > 1 && block.ffn.num_experts > 0) {
-      const double width = block.ffn.latent > 0 ? block.ffn.latent : h;
-      const double bytes = 2 * tokens_ / s_.tp * s_.expert_tp * block.ffn.top_k * width;
-      const double domain = std::min(p_.device.nvlink_domain, s_.ep);
-      const double nv = p_.device.nvlink_bandwidth * p_.device.nvlink_efficiency;
-      double one = f.ep_exposed * bytes * (domain - 1) / s_.ep / nv;
-      if (s_.ep > domain) {
-        // A token goes to a node once, however many of its experts are there.
-        const double nodes = s_.ep / domain;
-        const double copies = (nodes - 1) * (1 - std::pow(1 - 1 / nodes, block.ffn.top_k));
-        const double nic = p_.links.nic_bandwidth * f.nic_efficiency;
-        one = std::max(one, f.ep_nic_exposed * bytes / block.ffn.top_k * copies / nic);
-      }
-      c.ep_s = 2 * (one + f.collective_alpha_s) * (2 + again);
     }
   }
 
@@ -315,21 +272,6 @@ void add_scaled(BlockCost& sum, const BlockCost& x, double w) {
 }
 
 }  // namespace
-
-double ring_bandwidth(const StepProblem& problem,
-                      double size,
-                      double stride,
-                      double nic_efficiency,
-                      NetworkTier tier) {
-  const DeviceFacts& d = problem.device;
-  const double nvlink = d.nvlink_bandwidth * d.nvlink_efficiency;
-  if (tier == NetworkTier::kNic) return problem.links.nic_bandwidth * nic_efficiency;
-  if (tier == NetworkTier::kNvlink || size * stride <= d.nvlink_domain) return nvlink;
-  const double members =
-      std::clamp(d.nvlink_domain / std::max(1.0, stride), 1.0, std::max(1.0, size));
-  const double nic = problem.links.nic_bandwidth * nic_efficiency * std::floor(members);
-  return members > 1 ? std::min(nvlink, nic) : nic;
-}
 
 ShardCost price_shard(const StepProblem& problem, const ShardLayout& shard) {
   BlockPricer pricer(problem, shard);

@@ -5,8 +5,8 @@
 // evaluates many layouts.
 //
 // Model: matmuls by tiles and waves; attention by FLOPs when fused, by two full matmuls and the
-// score matrix's traffic when not; elementwise by bytes; tensor-, context- and expert-parallel
-// collectives as rings, of which a framework leaves a share exposed. The host issues a layer ahead
+// score matrix's traffic when not; elementwise by bytes; collectives by block_communication(). The
+// host issues a layer ahead
 // of the device; where issuing forward, recompute and backward takes longer than running them, that
 // shows: a p-norm of the two per layer, since the queue decouples the phases.
 // Ignored: imbalance between experts, congestion, clocks that fall under load.
@@ -50,13 +50,5 @@ struct ShardCost {
 };
 
 [[nodiscard]] ShardCost price_shard(const StepProblem& problem, const ShardLayout& shard);
-
-/// Bytes/s that one rank of a ring of `size` ranks sees, when consecutive ranks of the ring are
-/// `stride` apart: NVLink inside its domain, the NICs of the ring's members on a node beyond.
-[[nodiscard]] double ring_bandwidth(const StepProblem& problem,
-                                    double size,
-                                    double stride,
-                                    double nic_efficiency,
-                                    NetworkTier tier = NetworkTier::kByPlace);
 
 }  // namespace meshwright

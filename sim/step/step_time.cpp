@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "sim/step/block_communication.h"
+
 namespace meshwright {
 namespace {
 

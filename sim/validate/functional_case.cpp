@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "sim/core/units.h"
 #include "sim/validate/training_stack.h"
 
 namespace meshwright {

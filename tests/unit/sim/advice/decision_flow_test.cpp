@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "sim/advice/least_memory.h"
+#include "sim/advice/rule_checks.h"
 #include "sim/spec/logical_tensors.h"
 #include "tests/unit/sim/plans.h"
 

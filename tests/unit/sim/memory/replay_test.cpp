@@ -5,6 +5,8 @@
 
 #include <set>
 
+#include "sim/simulator/peak_memory.h"
+#include "sim/simulator/quick_estimate.h"
 #include "sim/simulator/simulate.h"
 #include "tests/unit/sim/plans.h"
 

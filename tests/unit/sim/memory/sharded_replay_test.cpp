@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "sim/memory/replay.h"
+#include "sim/simulator/peak_memory.h"
+#include "sim/simulator/quick_estimate.h"
 #include "sim/simulator/simulate.h"
 #include "tests/unit/sim/plans.h"
 

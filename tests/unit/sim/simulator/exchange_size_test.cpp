@@ -5,6 +5,7 @@
 
 #include "sim/memory/replay.h"
 #include "sim/schedule/program_check.h"
+#include "sim/simulator/quick_estimate.h"
 #include "sim/simulator/simulate.h"
 #include "tests/unit/sim/plans.h"
 
@@ -147,7 +148,7 @@ TEST(ExchangeSize, TheQuickEstimateFollowsTheSimulation) {
         StageCostCache cache;
         const double simulated = simulate(plan, cost, cache).report.step_time.v;
         const double quick = estimate(plan, cost, cache).step_time.v;
-        EXPECT_NEAR(quick / simulated, 1, 0.05) << model << " " << summary(plan.layout());
+        EXPECT_NEAR(quick / simulated, 1, 0.005) << model << " " << summary(plan.layout());
         if (zero == 1) {
           EXPECT_GE(simulated, before) << summary(plan.layout());
         }

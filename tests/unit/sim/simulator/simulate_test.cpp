@@ -6,6 +6,7 @@
 #include <chrono>
 
 #include "sim/planner/planner.h"
+#include "sim/simulator/quick_estimate.h"
 #include "sim/simulator/stage_costs.h"
 #include "tests/unit/sim/plans.h"
 
