@@ -13,58 +13,10 @@
 #include "sim/core/hash.h"
 #include "sim/core/json_reader.h"
 #include "sim/spec/builtin_documents.h"
-#include "sim/spec/collective_constants.h"
+#include "sim/spec/cluster_json.h"
 
 namespace meshwright {
 namespace {
-
-constexpr double kGiga = 1e9;
-constexpr double kTera = 1e12;
-constexpr double kMega = 1e6;
-constexpr double kMicro = 1e-6;
-constexpr Range kFraction{1e-6, 1.0};
-
-LinkSpec read_link(ObjectReader& parent, const std::string& key, bool required) {
-  const Json& json = parent.object(key, required);
-  if (json.empty()) return {};
-  ObjectReader r(json, parent.origin(), "/" + key);
-  const bool between_nodes = key == "inter_node";
-  LinkSpec link;
-  link.bandwidth = BytesPerSecond{r.number("bandwidth_GBps", kPositiveQuantity) * kGiga};
-  link.efficiency = r.number_or("efficiency", 1.0, kFraction);
-  link.generation = r.text_or("generation", "");
-  if (link.generation.empty()) {
-    link.alpha = Seconds{r.number("alpha_us", kNonNegative) * kMicro};
-    link.base = Seconds{r.number_or("base_us", 0.0, kNonNegative) * kMicro};
-  } else if (const std::vector<std::string> known = between_nodes
-                                                        ? collective_constants().network_names()
-                                                        : collective_constants().link_names();
-             std::find(known.begin(), known.end(), link.generation) == known.end()) {
-    r.fail("generation",
-           '"' + link.generation + '"',
-           "has no constants",
-           "known: " + join(known) + "; or leave it out and give alpha_us and efficiency");
-  }
-  r.ignore("source");
-  if (auto done = r.finish(); !done) {
-    const Error& e = done.error();
-    parent.fail(key + "/" + e.field, e.value, e.rule, e.remedy);
-  }
-  return link;
-}
-
-std::vector<std::string> read_aliases(ObjectReader& r) {
-  std::vector<std::string> aliases;
-  if (!r.has("aliases")) return aliases;
-  for (const Json& alias : r.array("aliases")) {
-    if (alias.is_string()) {
-      aliases.push_back(alias.get<std::string>());
-    } else {
-      r.fail("aliases", alias.dump(), "must be a list of names");
-    }
-  }
-  return aliases;
-}
 
 /// A document of models/hardware: the device and the node it comes in.
 Result<ClusterSpec> read_hardware(std::string_view text,
@@ -72,42 +24,16 @@ Result<ClusterSpec> read_hardware(std::string_view text,
                                   const MachineFacts& machine) {
   MW_ASSIGN_OR_RETURN(const Json json, parse_json(text, origin));
   ObjectReader r(json, origin);
-  ClusterSpec c;
-  DeviceSpec& d = c.device;
   r.integer("schema_version", {1, 1});
   r.ignore("sources");
-  d.name = r.text("name");
-  d.kind = r.choice("kind", {"gpu", "cpu"}, "gpu") == "cpu" ? DeviceKind::kCpu : DeviceKind::kGpu;
-  d.architecture = r.text_or("architecture", "");
-  d.aliases = read_aliases(r);
-  const bool cpu = d.kind == DeviceKind::kCpu;
-  d.peak_bf16 = FlopPerSecond{r.number("peak_bf16_TFLOPs", kPositiveQuantity) * kTera};
-  d.peak_fp32 = FlopPerSecond{r.number("peak_fp32_TFLOPs", kPositiveQuantity) * kTera};
-  d.peak_fp8 = FlopPerSecond{r.number_or("peak_fp8_TFLOPs", 0.0, kNonNegative) * kTera};
-  d.memory_bandwidth = BytesPerSecond{r.number("memory_bandwidth_GBps", kPositiveQuantity) * kGiga};
-  d.memory = cpu ? machine.memory : Bytes{r.number("memory_GiB", kPositiveQuantity) * kBytesPerGiB};
-  d.reserved = Bytes{r.number_or("reserved_GiB", 0.0, kNonNegative) * kBytesPerGiB};
-  d.host_bandwidth = BytesPerSecond{r.number_or("host_GBps", 0.0, kNonNegative) * kGiga};
-  d.host_memory = Bytes{r.number_or("host_memory_GiB", 0.0, kNonNegative) * kBytesPerGiB};
-  d.nvme_bandwidth = BytesPerSecond{r.number_or("nvme_GBps", 0.0, kNonNegative) * kGiga};
-  d.num_sms = static_cast<int>(r.integer_or("num_sms", 1, {1, 1e5}));
-  d.l2_cache = Bytes{r.number_or("l2_cache_MB", 0.0, kNonNegative) * kMega};
-  d.boost_clock_GHz = r.number_or("boost_clock_GHz", 1.0, kPositiveQuantity);
-  d.matmul_fraction = r.number_or("matmul_fraction", 0.7, kFraction);
-  d.attention_forward_fraction = r.number_or("attention_forward_fraction", 0.5, kFraction);
-  d.attention_backward_fraction = r.number_or("attention_backward_fraction", 0.3, kFraction);
-  d.memory_fraction = r.number_or("memory_fraction", 0.8, kFraction);
-  d.launch = Seconds{r.number_or("launch_us", 4.0, kNonNegative) * kMicro};
-  d.host_per_layer = Seconds{r.number_or("host_per_layer_us", 500.0, kNonNegative) * kMicro};
-  d.host_per_micro_batch =
-      Seconds{r.number_or("host_per_micro_batch_us", 0.0, kNonNegative) * kMicro};
-  c.devices_per_node = cpu ? 1 : static_cast<int>(r.integer("devices_per_node", {1, 1e5}));
-  c.intra_node = read_link(r, "intra_node", true);
-  c.inter_node = read_link(r, "inter_node", !cpu);
-  c.scale_slowdown_per_doubling = r.number_or("scale_slowdown_per_doubling", 0.0, {0, 1});
-  c.price_usd_per_device_hour = r.optional_number("price_usd_per_device_hour", kNonNegative);
+  const std::string name = r.text("name");
+  ClusterSpec c = read_cluster(r, ClusterForm::kHardware);
   MW_RETURN_IF_ERROR(r.finish());
-  if (cpu) c.shared_cores = machine.cores;
+  c.device.name = name;
+  if (c.is_local()) {
+    c.device.memory = machine.memory;
+    c.shared_cores = machine.cores;
+  }
   return c;
 }
 
@@ -184,8 +110,8 @@ Result<ClusterSpec> load_cluster(const std::string& name_or_path, const MachineF
   }
   if (r.has("devices_per_node"))
     c.devices_per_node = static_cast<int>(r.integer("devices_per_node", {1, 1e5}));
-  if (r.has("intra_node")) c.intra_node = read_link(r, "intra_node", true);
-  if (r.has("inter_node")) c.inter_node = read_link(r, "inter_node", true);
+  if (r.has("intra_node")) c.intra_node = read_link(r, "intra_node", true, ClusterForm::kHardware);
+  if (r.has("inter_node")) c.inter_node = read_link(r, "inter_node", true, ClusterForm::kHardware);
   if (r.has("price_usd_per_device_hour")) {
     c.price_usd_per_device_hour = r.optional_number("price_usd_per_device_hour", kNonNegative);
   }
