@@ -60,7 +60,7 @@ Result<Workload> workload_from_json(const Json& json, const std::string& origin)
   w.tokens = r.optional_number("tokens", {1, 1e18});
   if (r.has("lora")) {
     MW_ASSIGN_OR_RETURN(w.lora,
-                        lora_from_json(r.object("lora"), origin, "/decision/workload/lora"));
+                        lora_from_json(r.object("lora"), origin, "/decision/workload/lora", {}));
   }
   MW_RETURN_IF_ERROR(r.finish());
   return w;

@@ -33,11 +33,6 @@ Simulation simulate(const Plan& plan, const CostModel& cost, StageCostCache& cac
   out.report.memory_bound = memory_bound(plan, peak.memory);
   const double tokens = static_cast<double>(plan.workload().tokens_per_step());
   out.tokens_per_s = tokens / out.report.step_time.v;
-  const Flop flop = model_flop_per_token(plan.model(), plan.workload().seq_len) * tokens;
-  const double devices = plan.cluster().shared_cores
-                             ? std::min(plan.world_size(), *plan.cluster().shared_cores)
-                             : plan.world_size();
-  out.mfu = flop / out.report.step_time / (cost.peak(plan.layout().precision) * devices);
   out.bubble_fraction = out.report[Term::kBubble] / out.report.step_time;
   out.fits = out.report.memory_bound->upper <= plan.cluster().capacity();
   return out;

@@ -26,9 +26,6 @@ struct Simulation {
   StepReport report;
   Timeline timeline;   ///< One rank per stage: the first of each.
   int peak_stage = 0;  ///< The stage with the highest peak memory.
-  double mfu =
-      0;  ///< Of causal model FLOP without recompute, of the data sheet's or measured peak. What
-          ///< people are shown is utilization() (sim/advice), which names its definition.
   double bubble_fraction = 0;
   double tokens_per_s = 0;  ///< Of the whole job.
   bool fits = false;        ///< The upper bound of the peak is within the capacity.

@@ -132,17 +132,14 @@ LinkSpec read_link(ObjectReader& parent, const std::string& key, bool required, 
   if (plan || link.generation.empty()) {
     link.alpha = q.time("alpha_us");
     link.base = q.time_or("base_us", 0.0);
-  }
-  if (!link.generation.empty()) {
-    const std::vector<std::string> known = key == "inter_node"
-                                               ? collective_constants().network_names()
-                                               : collective_constants().link_names();
-    if (std::find(known.begin(), known.end(), link.generation) == known.end()) {
-      r.fail("generation",
-             '"' + link.generation + '"',
-             "has no constants",
-             "known: " + join(known) + "; or leave it out and give alpha_us and efficiency");
-    }
+  } else if (const std::vector<std::string> known = key == "inter_node"
+                                                        ? collective_constants().network_names()
+                                                        : collective_constants().link_names();
+             std::find(known.begin(), known.end(), link.generation) == known.end()) {
+    r.fail("generation",
+           '"' + link.generation + '"',
+           "has no constants",
+           "known: " + join(known) + "; or leave it out and give alpha_us and efficiency");
   }
   if (!plan) r.ignore("source");
   if (auto done = r.finish(); !done) {

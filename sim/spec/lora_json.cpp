@@ -9,10 +9,11 @@ Json lora_to_json(const LoraSpec& lora) {
 
 Result<LoraSpec> lora_from_json(const Json& json,
                                 const std::string& origin,
-                                const std::string& pointer) {
+                                const std::string& pointer,
+                                std::optional<BaseFormat> base) {
   ObjectReader r(json, origin, pointer);
   const LoraSpec lora{.rank = static_cast<int>(r.integer("rank", {1, 65536})),
-                      .base = r.word("base", kBaseFormatNames, std::optional(BaseFormat::kBf16))};
+                      .base = r.word("base", kBaseFormatNames, base)};
   MW_RETURN_IF_ERROR(r.finish());
   return lora;
 }

@@ -68,7 +68,8 @@ Result<Workload> load_workload(const std::string& name_or_path,
   w.optimizer.weight_decay = r.number_or("weight_decay", 0.0, {0, 10});
   w.optimizer.max_grad_norm = r.number_or("max_grad_norm", 1.0, {0, 1e9});
   if (r.has("lora")) {
-    MW_ASSIGN_OR_RETURN(w.lora, lora_from_json(r.object("lora"), origin, "/lora"));
+    MW_ASSIGN_OR_RETURN(w.lora,
+                        lora_from_json(r.object("lora"), origin, "/lora", BaseFormat::kBf16));
   }
   w.seed = static_cast<uint64_t>(r.integer_or("seed", 1, {0, 9e15}));
   const Json& cpu = r.object("on_cpu", false);

@@ -28,6 +28,7 @@ Plan random_pipeline() {
   if (l.schedule == ScheduleKind::kInterleaved) l.virtual_stages = *rc::gen::inRange(2, 5);
   if (l.schedule == ScheduleKind::kZbV) l.virtual_stages = 2;
   l.recompute = *rc::gen::element(Recompute::kNone, Recompute::kFull);
+  for (int i = 0; i < l.num_parts(); ++i) l.stages.push_back(*rc::gen::inRange(1, 4));
   const int shard = *rc::gen::element(1, 2);
   if (shard > 1) {
     l.dp_shard = shard;
@@ -36,9 +37,9 @@ Plan random_pipeline() {
     l.reshard = *rc::gen::arbitrary<bool>();
     l.persistence_threshold = *rc::gen::element<int64_t>(0, 100, 1500, 1'000'000);
     l.reduce_bucket = *rc::gen::element<int64_t>(0, 10'000, 20'000, 1'000'000);
-    l.recompute_layers = l.recompute == Recompute::kFull ? *rc::gen::inRange(0, 3) : 0;
+    const int some = std::min(2, std::accumulate(l.stages.begin(), l.stages.end(), 0));
+    l.recompute_layers = l.recompute == Recompute::kFull ? *rc::gen::inRange(0, some + 1) : 0;
   }
-  for (int i = 0; i < l.num_parts(); ++i) l.stages.push_back(*rc::gen::inRange(1, 4));
   auto m = static_cast<int64_t>(min_micro_batches(l.schedule, l.pp) + *rc::gen::inRange(0, 20));
   if (l.schedule == ScheduleKind::kDualPipe) m += m % 2;
   ModelSpec model = small_model();
