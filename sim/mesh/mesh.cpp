@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "sim/core/check.h"
+
 namespace meshwright {
 
 Mesh::Mesh(const Layout& l)
