@@ -121,7 +121,7 @@ Json link_to_json(const LinkSpec& l) {
 LinkSpec read_link(ObjectReader& parent, const std::string& key, bool required, ClusterForm form) {
   const bool plan = form == ClusterForm::kPlan;
   const Json& json = parent.object(key, required);
-  if (plan ? !parent.has(key) : json.empty()) return {};
+  if (!parent.has(key)) return {};
   ObjectReader r(json, parent.origin(), "/" + key);
   QuantityReader q(r, form);
   LinkSpec link;
