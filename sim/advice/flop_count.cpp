@@ -70,8 +70,9 @@ FlopCount step_flop(const Plan& plan) {
   const ModelSpec& m = plan.model();
   const Workload& w = plan.workload();
   const auto tokens = static_cast<double>(w.tokens_per_step());
-  const double all = model_flop_per_token(m, 0).v;                           // 6 W
-  const double half_attention = model_flop_per_token(m, w.seq_len).v - all;  // 6 A
+  const double all = model_flop_per_token(m, 0).v;  // 6 W
+  const double half_attention = (model_flop_per_token(m, w.seq_len).v - all) * w.attention_span() /
+                                static_cast<double>(w.seq_len);  // 6 A
   // Low-rank adapters: the frozen weights have no gradient, forward 2 and backward 2.
   const double adapters = w.lora ? 6 * adapter_count(m, w.lora->rank) : 0.0;
   const double weights = w.lora ? all * (4.0 / 6) + adapters : all;

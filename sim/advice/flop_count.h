@@ -22,7 +22,7 @@ namespace meshwright {
 
 /// With low-rank adapters beside frozen weights 4 W + 6 per adapter weight takes the place of 6 W.
 /// `W` matmul weights that a token meets, `A` = L N H S: attention of one token over the whole
-/// sequence.
+/// sequence, or, of packed documents, over Workload::attention_span().
 enum class FlopDefinition : uint8_t {
   kModel,     ///< 6 W + 12 A per token: PaLM (arXiv:2204.02311 app. B), Megatron eq. 3.
   kHardware,  ///< kModel and the forward that recompute repeats (arXiv:2104.04473 eq. 3: 96 BsLhh).

@@ -59,13 +59,7 @@ Result<int> run_advise(const AdviseOptions& o, bool json, const Environment& env
     if (o.devices) document["devices"] = advice_json(guide);
     print_json(document);
   } else {
-    fmt::print("{} on {}, {}: {} sequences of {} tokens per step\npriced by {}\n",
-               problem->model.name,
-               problem->cluster.name,
-               problem->workload.name,
-               problem->workload.global_batch,
-               problem->workload.seq_len,
-               cost.provenance());
+    fmt::print("{}\npriced by {}\n", job_text(*problem), cost.provenance());
     fmt::print("\nthe rule book's choice:\n{}", flow_text(flow, winner));
     if (winner != nullptr) {
       fmt::print("\nrules of thumb, checked on {}:\n{}",

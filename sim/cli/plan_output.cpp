@@ -144,14 +144,7 @@ void print_plan(const Problem& p,
                 const PlannerResult& result,
                 const CostModel& cost,
                 const PlanAdvice& advice) {
-  fmt::print("{} ({:.4g} B parameters) on {}, {}: {} sequences of {} tokens per step\n",
-             p.model.name,
-             static_cast<double>(parameter_count(p.model)) / 1e9,
-             p.cluster.name,
-             p.workload.name,
-             p.workload.global_batch,
-             p.workload.seq_len);
-  fmt::print("priced by {}\n", cost.provenance());
+  fmt::print("{}\npriced by {}\n", job_text(p), cost.provenance());
   fmt::print("examined {} layouts in {:.2f} s: {} fit, {} rejected\n\n",
              result.examined,
              result.elapsed_s,

@@ -7,6 +7,7 @@
 #include <cstdio>
 
 #include "sim/core/text.h"
+#include "sim/spec/logical_tensors.h"
 
 namespace meshwright::cli {
 
@@ -29,13 +30,18 @@ void ProblemOptions::add_to(CLI::App& verb) {
   verb.add_option("--lora-rank", lora_rank, "Train low-rank adapters; the model is frozen");
   verb.add_option("--base-format", base_format, "Of the frozen model: bf16 or nf4 (QLoRA)");
   verb.add_option(
+      "--document-lengths",
+      document_lengths,
+      "Tokens of packed documents that do not attend to each other, a sample: 300,1200");
+  verb.add_option(
       "--calibration", calibration, "Calibration file (default: the newest of this machine)");
   verb.add_flag("--force", force, "Use a calibration of another machine");
   verb.add_option("--layout",
                   layout,
                   "Pin axes: tp=2,pp=2,dp=2,cp=2,ep=8,sp=on,zero_stage=3,micro_batch=1,"
                   "recompute=full,schedule=interleaved,virtual_stages=2,offload_optimizer=host");
-  verb.add_option("--stages", stages, "Decoder layers per stage: 3,5, or balanced: by what blocks cost");
+  verb.add_option(
+      "--stages", stages, "Decoder layers per stage: 3,5, or balanced: by what blocks cost");
 }
 
 Result<std::shared_ptr<const Problem>> ProblemOptions::load(const Environment& env) const {
@@ -73,6 +79,14 @@ Result<std::shared_ptr<const Problem>> ProblemOptions::load(const Environment& e
     }
     o.lora = LoraSpec{.rank = static_cast<int>(rank), .base = *base};
   }
+  if (!document_lengths.empty()) {
+    o.document_lengths.emplace();
+    for (const std::string& item : split(document_lengths, ',')) {
+      MW_ASSIGN_OR_RETURN(const int64_t length,
+                          parse_count("--document-lengths", item, 1, 1'000'000'000));
+      o.document_lengths->push_back(static_cast<int>(length));
+    }
+  }
   if (!precision.empty()) {
     o.precision = kPrecisionNames.parse(precision);
     if (!o.precision) {
@@ -84,6 +98,22 @@ Result<std::shared_ptr<const Problem>> ProblemOptions::load(const Environment& e
   }
   MW_ASSIGN_OR_RETURN(problem->workload, load_workload(workload, problem->cluster.is_local(), o));
   return std::shared_ptr<const Problem>(std::move(problem));
+}
+
+std::string job_text(const Problem& p) {
+  const Workload& w = p.workload;
+  std::string text =
+      fmt::format("{} ({:.4g} B parameters) on {}, {}: {} sequences of {} tokens per step",
+                  p.model.name,
+                  static_cast<double>(parameter_count(p.model)) / 1e9,
+                  p.cluster.name,
+                  w.name,
+                  w.global_batch,
+                  w.seq_len);
+  if (!w.document_lengths.empty())
+    text +=
+        fmt::format(", of packed documents (attention as of {:.0f} tokens)", w.attention_span());
+  return text;
 }
 
 Result<CostModel> load_cost_model(const ClusterSpec& cluster,

@@ -45,7 +45,7 @@ struct Verb {
 struct ProblemOptions {
   std::string model, cluster, workload = "pretrain";
   std::string seq_len, global_batch, tokens, precision;
-  std::string lora_rank, base_format;
+  std::string lora_rank, base_format, document_lengths;
   std::string calibration;
   bool force = false;
   std::string layout, stages;
@@ -54,6 +54,9 @@ struct ProblemOptions {
   [[nodiscard]] Result<std::shared_ptr<const Problem>> load(const Environment& env) const;
   [[nodiscard]] Result<LayoutPins> pins() const { return parse_layout_pins(layout, stages); }
 };
+
+/// "llama-3-8b (8.03 B parameters) on 64xh100, pretrain: 1024 sequences of 4096 tokens per step".
+[[nodiscard]] std::string job_text(const Problem& problem);
 
 /// The cost model for `cluster`: calibrated when it is this machine and a calibration is given or
 /// found.

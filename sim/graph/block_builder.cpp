@@ -9,12 +9,10 @@
 namespace meshwright {
 namespace {
 
-/// Mean over the layers of min(sequence, window).
-double mean_window(const ModelSpec& m, int64_t seq) {
-  const auto whole = static_cast<double>(seq);
-  if (!m.sliding_window || *m.sliding_window >= seq) return whole;
+double mean_span(const ModelSpec& m, const Workload& w) {
+  if (!m.sliding_window) return w.attention_span();
   const double windowed = 1.0 / static_cast<double>(m.window_every);
-  return windowed * static_cast<double>(*m.sliding_window) + (1 - windowed) * whole;
+  return windowed * w.attention_span(m.sliding_window) + (1 - windowed) * w.attention_span();
 }
 
 }  // namespace
@@ -45,7 +43,7 @@ ShardShapes shard_shapes(const Plan& plan, int tp_index) {
           .expert_tp = l.expert_tp || l.tp == 1,
           .lora_rank = plan.workload().lora ? plan.workload().lora->rank : 0,
           .nf4_base = plan.workload().lora && plan.workload().lora->base == BaseFormat::kNf4,
-          .mean_window = mean_window(m, seq),
+          .attention_span = mean_span(m, plan.workload()),
           .act = activation_dtype(l.precision)};
 }
 
@@ -252,13 +250,11 @@ void BlockBuilder::matmul(OpKind kind,
 }
 
 Flop BlockBuilder::attention_flop(double per_pair) const {
-  // Scores over the query-key width, weighted values over the value width; of the S^2 pairs, the
-  // causal half, of which a window cuts off a triangle.
+  // Scores over the query-key width, weighted values over the value width; the causal half of the
+  // pairs inside a document.
   const int64_t values = model_.mla ? model_.mla->v_head_dim : s_.H;
   const double width = static_cast<double>(s_.N * (s_.H + values)) / 2.0;
-  const auto seq = static_cast<double>(s_.S);
-  const double w = s_.mean_window;
-  return Flop{per_pair / 2.0 * static_cast<double>(s_.T) * (2 * w - w * w / seq) * width};
+  return Flop{per_pair / 2.0 * static_cast<double>(s_.T) * s_.attention_span * width};
 }
 
 /// Scratch of the kernels: ATen's CPU flash kernel keeps per-thread tiles (one thread here); the

@@ -27,7 +27,7 @@ struct ShardShapes {
   bool expert_tp = true;  ///< Experts' width split over tp.
   int lora_rank = 0;      ///< 0: all parameters are trained.
   bool nf4_base = false;
-  double mean_window = 0;  ///< Tokens that a token can see at most, mean over the layers.
+  double attention_span = 0;  ///< Workload::attention_span(), mean over the layers.
   DType act = DType::kFloat32;
 };
 

@@ -5,8 +5,8 @@
 // exactly those a backward operator reads, and lifetimes are derived, not written by hand. In a
 // block the gradient of its output becomes, in place, the gradient of its input.
 //
-// Not modelled: packed documents. Where only some layers have a window, attention's FLOP are the
-// mean over the layers.
+// Packed documents (Workload::document_lengths) change attention's FLOP and nothing else. Where only
+// some layers have a window, attention's FLOP are the mean over the layers.
 #pragma once
 
 #include <vector>

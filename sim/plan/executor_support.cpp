@@ -80,6 +80,15 @@ std::optional<Error> executor_refuses(const Plan& plan) {
                          "), which the worker's attention does not have",
                  .remedy = "use --seq-len " + std::to_string(*window)};
   }
+  if (!plan.workload().document_lengths.empty()) {
+    return Error{.where = "/workload/document_lengths",
+                 .field = "document_lengths",
+                 .value = std::to_string(plan.workload().document_lengths.size()) + " lengths",
+                 .rule =
+                     "packs documents that do not attend to each other; the worker's attention "
+                     "spans the sequence",
+                 .remedy = "leave --document-lengths out"};
+  }
   if (plan.workload().lora) {
     return Error{.where = "/workload/lora",
                  .field = "lora",

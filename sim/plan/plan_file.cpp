@@ -37,6 +37,7 @@ Json workload_to_json(const Workload& w) {
                {"seed", w.seed}};
   if (w.tokens) json["tokens"] = *w.tokens;
   if (w.lora) json["lora"] = lora_to_json(*w.lora);
+  if (!w.document_lengths.empty()) json["document_lengths"] = w.document_lengths;
   return json;
 }
 
@@ -58,6 +59,7 @@ Result<Workload> workload_from_json(const Json& json, const std::string& origin)
                  .max_grad_norm = r.number("max_grad_norm", {0, 1e9})};
   w.seed = static_cast<uint64_t>(r.integer("seed", {0, 9e15}));
   w.tokens = r.optional_number("tokens", {1, 1e18});
+  w.document_lengths = r.integers_or_empty("document_lengths", {1, 1e9});
   if (r.has("lora")) {
     MW_ASSIGN_OR_RETURN(w.lora,
                         lora_from_json(r.object("lora"), origin, "/decision/workload/lora", {}));

@@ -49,6 +49,7 @@ std::optional<PlanSearch> plan_search(const Problem& problem) {
   plan.problem.framework = stack->framework;
   plan.problem.work.seq = static_cast<double>(problem.workload.seq_len);
   plan.problem.work.global_batch = static_cast<double>(problem.workload.global_batch);
+  plan.problem.work.packed = problem.workload.attention_span() / plan.problem.work.seq;
   const StepProblem& p = plan.problem;
   SearchSpace& s = plan.space;
   s.devices = problem.cluster.num_devices;

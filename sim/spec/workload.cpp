@@ -29,6 +29,21 @@ void read_sizes(ObjectReader& r, Workload& w, int64_t& batch_tokens) {
 
 }  // namespace
 
+double Workload::attention_span(std::optional<int64_t> window) const {
+  double all = 0, pairs = 0;
+  const auto add = [&](double length, double count) {
+    const double seen = window ? std::min(static_cast<double>(*window), length) : length;
+    all += count * length;
+    pairs += count * (2 * seen * length - seen * seen);
+  };
+  if (document_lengths.empty()) add(static_cast<double>(seq_len), 1);
+  for (const int64_t length : document_lengths) {
+    add(static_cast<double>(seq_len), static_cast<double>(length / seq_len));
+    add(static_cast<double>(length % seq_len), 1);
+  }
+  return pairs / all;
+}
+
 Result<Workload> load_workload(const std::string& name_or_path,
                                bool on_cpu,
                                const WorkloadOverrides& overrides) {
@@ -71,6 +86,7 @@ Result<Workload> load_workload(const std::string& name_or_path,
     MW_ASSIGN_OR_RETURN(w.lora,
                         lora_from_json(r.object("lora"), origin, "/lora", BaseFormat::kBf16));
   }
+  w.document_lengths = r.integers_or_empty("document_lengths", {1, 1e9});
   w.seed = static_cast<uint64_t>(r.integer_or("seed", 1, {0, 9e15}));
   const Json& cpu = r.object("on_cpu", false);
   ObjectReader cpu_reader(cpu, origin, "/on_cpu");
@@ -89,6 +105,7 @@ Result<Workload> load_workload(const std::string& name_or_path,
   if (overrides.tokens) w.tokens = overrides.tokens;
   if (overrides.precision) w.precision = *overrides.precision;
   if (overrides.lora) w.lora = overrides.lora;
+  if (overrides.document_lengths) w.document_lengths = *overrides.document_lengths;
   if (batch_tokens % w.seq_len != 0) {
     const int64_t below = std::max<int64_t>(1, batch_tokens / w.seq_len) * w.seq_len;
     return Error{.where = overrides.global_batch_tokens ? "--global-batch" : origin,

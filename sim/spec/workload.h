@@ -36,9 +36,15 @@ struct Workload {
   Precision precision = Precision::kBf16;
   OptimizerRecipe optimizer;
   std::optional<LoraSpec> lora;  ///< Adapters are trained, the model is frozen.
-  uint64_t seed = 1;             ///< Of initial weights and sample order.
+  /// Tokens of documents that are packed into sequences and do not attend to each other, as a
+  /// sample; longer ones are cut at seq_len. Empty: a sequence is one document.
+  std::vector<int> document_lengths;
+  uint64_t seed = 1;  ///< Of initial weights and sample order.
 
   [[nodiscard]] int64_t tokens_per_step() const { return seq_len * global_batch; }
+  /// Tokens of the unpacked sequence whose causal attention costs as much per token: sum l^2 / sum
+  /// l over the documents. Of a window of w tokens: sum (2 u l - u^2) / sum l with u = min(w, l).
+  [[nodiscard]] double attention_span(std::optional<int64_t> window = {}) const;
   friend bool operator==(const Workload&, const Workload&) = default;
 };
 
@@ -49,6 +55,7 @@ struct WorkloadOverrides {
   std::optional<double> tokens;
   std::optional<Precision> precision;
   std::optional<LoraSpec> lora;
+  std::optional<std::vector<int>> document_lengths;
 };
 
 /// A built-in name or a path to our JSON. `on_cpu` takes the document's values for CPU ranks (small

@@ -36,6 +36,11 @@ StepSchedule step_schedule(ScheduleKind kind) {
   }
 }
 
+/// Attention's share of the pairs of whole sequences.
+double packed_share(const Workload& w) {
+  return w.attention_span() / static_cast<double>(w.seq_len);
+}
+
 std::string measured_framework(const std::string& device_class) {
   const bool old = device_class == "v100" || device_class == "a100";
   return old ? "megatron_classic" : "megatron_core";
@@ -79,7 +84,8 @@ StepProblem step_problem(const StepStack& stack, const Plan& plan) {
           .recompute = recompute_kind(l.recompute),
           .sequence_parallel = l.sp,
           .lora = plan.workload().lora.has_value(),
-          .offload = l.offload.optimizer != MemoryTier::kDevice}};
+          .offload = l.offload.optimizer != MemoryTier::kDevice,
+          .packed = packed_share(plan.workload())}};
 }
 
 StepLayout step_layout(const Plan& plan) {

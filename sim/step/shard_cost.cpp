@@ -125,8 +125,8 @@ class BlockPricer {
       double seen = seq / 2 * p_.work.packed;
       if (a.window > 0 && a.window < seq) seen = std::min(seen, a.window);
       const double flops = 2 * tokens_ * seen * heads * dims;
-      const double rate =
-          p_.framework.flash_forward * p_.device.peak_bf16 / (1 + kFlashRampTokens / seq);
+      const double rate = p_.framework.flash_forward * p_.device.peak_bf16 /
+                          (1 + kFlashRampTokens / (seq * p_.work.packed));
       core_f_ = flops / rate + p_.framework.kernel_gap_s;
       core_b_ = kFlashBackwardFlops * flops / (rate * p_.framework.flash_backward) +
                 2 * p_.framework.kernel_gap_s;

@@ -100,7 +100,8 @@ struct StepWorkload {
   bool fused_loss = false;  ///< Cross entropy in one kernel, gradient over the logits.
   bool lora = false;        ///< Base weights frozen: no weight gradients.
   bool offload = false;     ///< Optimizer on the host.
-  double packed = 1;        ///< Mean over squares of packed document lengths: attention's share.
+  /// Of attention's pairs, those inside documents that are packed into a sequence.
+  double packed = 1;
 };
 
 struct LinkFacts {

@@ -529,6 +529,35 @@ class Advice(CliTest):
             "--flops: flops = peak: must be one of model, hardware, causal",
         )
 
+    def test_packed_documents_cost_less_attention(self):
+        pins = ["--layout", "tp=2,pp=1,micro_batch=1"]
+        whole = self.document("plan", *self.JOB, *pins)["plans"][0]
+        packed_plan = self.planned(*pins, "--document-lengths", "300,700")
+        packed = self.document("simulate", packed_plan)
+        attention = whole["flop_per_step"]["model"] - packed["flop_per_step"]["model"]
+        # 12 L h s per token, of which documents keep (300^2 + 700^2) / 1000 of 4096 tokens.
+        self.assertAlmostEqual(
+            attention / (12 * 32 * 4096 * (4096 - 580) * 2**20), 1, delta=1e-6
+        )
+        self.assertLess(packed["step_time_s"], whole["step_time_s"])
+        self.refused(
+            ["plan", *self.JOB, "--document-lengths", "300,many"],
+            "--document-lengths: document-lengths = many: must be a whole number",
+        )
+        self.refused(
+            [
+                "plan",
+                "--model",
+                "quickstart-6m",
+                "--cluster",
+                "2xlocal",
+                "--document-lengths",
+                "100",
+            ],
+            "the worker's attention spans the sequence",
+            status=1,
+        )
+
     def test_memory_objective_and_pareto(self):
         fastest = self.document("plan", *self.JOB, "--pareto")
         front = [(p["step_time_s"], p["peak_memory_bytes"]) for p in fastest["pareto"]]

@@ -92,6 +92,18 @@ TEST(FlopCount, FrozenWeightsHaveNoGradient) {
   EXPECT_TRUE(near_rel((all.model - lora.model).v, (frozen - 6 * adapters) * tokens, 1e-9));
 }
 
+TEST(FlopCount, PackedDocumentsHaveLessAttention) {
+  auto problem = std::make_shared<Problem>(gpt3(Recompute::kNone).problem());
+  const auto seq = static_cast<double>(problem->workload.seq_len);
+  problem->workload.document_lengths = {static_cast<int>(seq / 2)};
+  const auto tokens = static_cast<double>(problem->workload.tokens_per_step());
+  const FlopCount packed = step_flop(make_plan(problem, {.tp = 8}));
+  const FlopCount whole = step_flop(gpt3(Recompute::kNone));
+  const double attention = 12.0 * 96 * 12288 * seq * tokens;  // 12 L h s per token
+  EXPECT_TRUE(near_rel((whole.model - packed.model).v, attention / 2, 1e-9));
+  EXPECT_TRUE(near_rel((whole.causal - packed.causal).v, attention / 4, 1e-9));
+}
+
 TEST(FlopCount, NamesReadBack) {
   for (const std::string& name : flop_definition_names())
     EXPECT_EQ(to_string(*flop_definition_named(name)), name);

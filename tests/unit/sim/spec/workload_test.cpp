@@ -81,6 +81,31 @@ TEST(Workload, OwnDocument) {
               HasSubstr("#/on_cpu/seq_len: seq_len = 0: must be from 1"));
 }
 
+// Token i of a document of l tokens attends to min(i, w) tokens; over a document without window
+// l (l + 1) / 2, which the model counts as l^2 / 2.
+TEST(Workload, AttentionOfPackedDocumentsIsTheirSumOfSquares) {
+  Workload w{.seq_len = 4096};
+  EXPECT_EQ(w.attention_span(), 4096);
+  EXPECT_EQ(w.attention_span(1024), 2 * 1024 - 1024 * 1024 / 4096.0);
+  EXPECT_EQ(w.attention_span(8192), 4096);
+  w.document_lengths = {1024, 3072};
+  EXPECT_EQ(w.attention_span(), (1024.0 * 1024 + 3072.0 * 3072) / 4096);
+  EXPECT_EQ(w.attention_span(2048), (1024.0 * 1024 + 2 * 2048.0 * 3072 - 2048.0 * 2048) / 4096);
+  w.document_lengths = {10'000};  // two whole sequences and 1,808 tokens
+  EXPECT_DOUBLE_EQ(w.attention_span(), (2 * 4096.0 * 4096 + 1808.0 * 1808) / 10'000);
+}
+
+TEST(Workload, DocumentLengthsAreReadFromTheDocumentAndOverridden) {
+  const TemporaryFile file(R"({
+    "schema_version": 1, "name": "chat", "kind": "sft", "seq_len": 2048,
+    "global_batch_tokens": 65536, "precision": "bf16", "learning_rate": 1e-5,
+    "document_lengths": [300, 1200]})");
+  EXPECT_EQ(load_workload(file.path(), false, {})->document_lengths, (std::vector<int>{300, 1200}));
+  WorkloadOverrides o;
+  o.document_lengths = {512};
+  EXPECT_EQ(load_workload(file.path(), false, o)->document_lengths, std::vector<int>{512});
+}
+
 TEST(Workload, UnknownNameListsTheBuiltIns) {
   EXPECT_EQ(load_workload("pretraining", false, {}).error().remedy, "built-in: pretrain, sft");
 }
