@@ -1,5 +1,9 @@
 // ParameterStore: the weights, gradients and Adam moments of one rank, as flat FP32 buckets.
 //
+// ZeRO-2 keeps of a bucket's gradient the rank's own range, and the whole only from a block's
+// backward to the end of its reduction; ZeRO-3 does the same with weights, which are whole from
+// their gather to their release.
+//
 // Reads: the PlacementTable (which shard of which tensor lies where). Feeds: the operators
 // (matrices that are views of a bucket), gradient synchronisation and the optimizer (whole buckets:
 // one collective, one loop, no copy). Initial values depend on seed, tensor name and global element
@@ -18,7 +22,8 @@
 
 namespace meshwright {
 
-/// What an operator reads as one matrix, and where its gradient is added.
+/// What an operator reads as one matrix, and where its gradient is added; undefined while the
+/// bucket is not whole.
 struct ParamView {
   at::Tensor weight;    ///< [rows, cols], a view of the bucket.
   at::Tensor weight_t;  ///< [cols, rows], the same memory.
@@ -28,8 +33,10 @@ struct ParamView {
 
 /// One flat bucket. Padding beyond numel is zero and stays zero.
 struct BucketTensors {
-  at::Tensor params;      ///< [padded_numel].
-  at::Tensor grads;       ///< [padded_numel].
+  at::Tensor params;      ///< [padded_numel]; of a sharded bucket undefined while it is not whole.
+  at::Tensor grads;       ///< [padded_numel]; the same.
+  at::Tensor own_params;  ///< [owned.size()]; part of params where those are always there.
+  at::Tensor own_grads;   ///< [owned.size()], summed over replicas; the same.
   at::Tensor exp_avg;     ///< [updated.size()].
   at::Tensor exp_avg_sq;  ///< [updated.size()].
   ShardRange owned;       ///< PlacementTable::owned_range(): this rank's part in the gradient norm.
@@ -61,6 +68,21 @@ class ParameterStore {
   /// Zeroes all gradients and opens them again.
   void start_step();
 
+  /// ZeRO-3: room for the whole weights, of which this rank's own are there.
+  void make_whole(int bucket);
+  void release(int bucket);
+  [[nodiscard]] bool shards_weights(int bucket) const;
+  /// ZeRO-2: before the backward of a block, a whole gradient of zeros for each of its buckets that
+  /// has none.
+  void open_gradients(int block);
+  /// Adds this rank's part of a reduced gradient to what it keeps, and drops the whole.
+  void keep_own_gradient(int bucket);
+  [[nodiscard]] bool shards_gradient(int bucket) const;
+
+  /// What the optimizer updates of a bucket, and by which gradient: `updated`.
+  [[nodiscard]] at::Tensor updated_params(int bucket) const;
+  [[nodiscard]] at::Tensor updated_grads(int bucket) const;
+
   [[nodiscard]] int64_t weight_bytes() const;
   [[nodiscard]] int64_t gradient_bytes() const;
   [[nodiscard]] int64_t optimizer_bytes() const;
@@ -70,11 +92,21 @@ class ParameterStore {
             const at::Tensor& params,
             uint64_t seed,
             int64_t num_layers) const;
-  void make_views(const Plan& plan, int rank);
+  /// A matrix of a bucket, and who reads it.
+  struct Use {
+    int block = 0;
+    ParamSlot slot = ParamSlot::kNone;
+    PackedParam param;
+  };
+  void list_uses(const Plan& plan, int rank);
+  void view_weights(int bucket);
+  void view_gradients(int bucket);
 
+  int zero_stage_;
   PlacementTable table_;
   RankPlacement placement_;
   std::vector<BucketTensors> buckets_;
+  std::vector<std::vector<Use>> uses_;  ///< Per bucket.
   std::vector<bool> closed_;
   /// Per block of the model; those of other ranks are empty.
   std::vector<std::array<ParamView, kNumParamSlots>> views_;

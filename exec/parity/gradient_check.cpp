@@ -38,7 +38,7 @@ ParityReference run_reference(const Plan& plan, const SampleSource& samples) {
   ParityReference out;
   out.gradients.resize(table.tensors().size());
   TrainerOptions options;
-  options.on_gradients = [&](int bucket, std::span<const float> gradients) {
+  options.on_gradients = [&](int bucket, int64_t, std::span<const float> gradients) {
     for (const Segment& s : placement.buckets[static_cast<size_t>(bucket)].segments) {
       const auto values =
           gradients.subspan(static_cast<size_t>(s.offset), static_cast<size_t>(s.numel()));
@@ -67,7 +67,7 @@ GradientCheck::GradientCheck(const Plan& plan,
       hashes_(2 * table.tensors().size() * static_cast<size_t>(layout_.tp * layout_.dp_shard),
               kNobody) {}
 
-void GradientCheck::add(int bucket_index, std::span<const float> gradients) {
+void GradientCheck::add(int bucket_index, int64_t first, std::span<const float> gradients) {
   const Bucket& bucket = placement_.buckets[static_cast<size_t>(bucket_index)];
   const ShardRange owned = table_.owned_range(bucket, rank_);
   const bool sharded = table_.optimizer_sharded();
@@ -84,7 +84,8 @@ void GradientCheck::add(int bucket_index, std::span<const float> gradients) {
         const int64_t row = s.row_begin + local / s.cols;
         const int64_t col = s.col_begin + local % s.cols;
         const double expected = reference[static_cast<size_t>(row * whole_cols + col)];
-        const double difference = static_cast<double>(gradients[static_cast<size_t>(i)]) - expected;
+        const double difference =
+            static_cast<double>(gradients[static_cast<size_t>(i - first)]) - expected;
         sums_[kSums * tensor] += difference * difference;
         sums_[kSums * tensor + 1] += expected * expected;
         sums_[kSums * tensor + 2] += 1;
@@ -98,8 +99,8 @@ void GradientCheck::add(int bucket_index, std::span<const float> gradients) {
     const auto parts = static_cast<size_t>(layout_.dp_shard);
     const size_t part = sharded ? static_cast<size_t>(coord_.dp_shard) : 0;
     const size_t slot = (tensor * static_cast<size_t>(layout_.tp) + shard) * parts + part;
-    const double hash =
-        hash_of(gradients.subspan(static_cast<size_t>(from), static_cast<size_t>(to - from)));
+    const double hash = hash_of(
+        gradients.subspan(static_cast<size_t>(from - first), static_cast<size_t>(to - from)));
     hashes_[2 * slot] = hash;
     hashes_[2 * slot + 1] = -hash;
   }

@@ -36,7 +36,7 @@ class GradientCheck {
                 const ParityReference& reference);
 
   /// To be called from TrainerOptions::on_gradients.
-  void add(int bucket, std::span<const float> gradients);
+  void add(int bucket, int64_t first, std::span<const float> gradients);
 
   /// Combines all ranks' sums; every rank of the trainer's job calls it and gets the same answer.
   [[nodiscard]] ParityResult finish(Trainer& trainer, const StepResult& step);

@@ -65,9 +65,7 @@ class BlockExecutor {
   void skip_first_sum_of_block_1() { skip_first_sum_ = true; }
 
  private:
-  [[nodiscard]] const BlockGraph& graph_of(int block) const {
-    return graph_.block(block);
-  }
+  [[nodiscard]] const BlockGraph& graph_of(int block) const { return graph_.block(block); }
   [[nodiscard]] std::vector<at::Tensor>& buffers(int block, int micro_batch);
   void end_micro_batch(int block, int micro_batch);
   void run(const BlockGraph& graph,

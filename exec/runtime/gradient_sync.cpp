@@ -44,11 +44,13 @@ void GradientSync::start_reduce(int bucket) {
 
 void GradientSync::wait_reduce(int bucket) {
   Pending& pending = pending_[static_cast<size_t>(bucket)];
-  if (!pending.valid()) return;  // left out by fault injection
-  pending.wait();
-  if (!params_.table().optimizer_sharded() || groups_.dp_replicate->size() == 1) return;
-  const BucketTensors& b = params_.bucket(bucket);
-  groups_.dp_replicate->all_reduce(b.grads.narrow(0, b.owned.begin, b.owned.size()));
+  if (pending.valid()) {  // not left out by fault injection
+    pending.wait();
+    const BucketTensors& b = params_.bucket(bucket);
+    if (params_.table().optimizer_sharded() && groups_.dp_replicate->size() > 1)
+      groups_.dp_replicate->all_reduce(b.grads.narrow(0, b.owned.begin, b.owned.size()));
+  }
+  if (params_.shards_gradient(bucket)) params_.keep_own_gradient(bucket);
 }
 
 double GradientSync::sum_of_squares() {
@@ -56,12 +58,12 @@ double GradientSync::sum_of_squares() {
   double sum = 0;
   for (int i = 0; i < params_.num_buckets(); ++i) {
     const BucketTensors& b = params_.bucket(i);
-    const float* grads = b.grads.const_data_ptr<float>();
+    const float* own = b.own_grads.const_data_ptr<float>();
     for (const Segment& s : params_.placement().buckets[static_cast<size_t>(i)].segments) {
       if (!s.counted && !count_every_copy_) continue;
       const int64_t begin = std::max(s.offset, b.owned.begin);
       const int64_t end = std::min(s.offset + s.numel(), b.owned.end);
-      if (begin < end) sum += kernels::sum_of_squares(grads + begin, end - begin);
+      if (begin < end) sum += kernels::sum_of_squares(own + begin - b.owned.begin, end - begin);
     }
   }
   return sum;

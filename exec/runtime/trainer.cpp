@@ -66,8 +66,8 @@ struct Trainer::Impl {
   void backward(const Action& a);
   void hand_on(int stage, Direction d, at::Tensor t);
 
-  /// What a virtual stage works on next: its input, or the gradient of its output or of the block
-  /// that its backward has come to.
+  /// What a virtual stage works on next: its input or the gradient of its output, or the same of
+  /// the block that it has come to.
   at::Tensor& arriving(Direction d, int stage) {
     return arriving_[static_cast<int>(d)][static_cast<size_t>(stage)];
   }
@@ -114,8 +114,12 @@ void Trainer::Impl::grad_norm() {
   link.finish_sends();
   if (options.on_gradients) {
     for (int i = 0; i < params.num_buckets(); ++i) {
-      const at::Tensor& g = params.bucket(i).grads;
-      options.on_gradients(i, {g.const_data_ptr<float>(), static_cast<size_t>(g.numel())});
+      const BucketTensors& b = params.bucket(i);
+      const bool sharded = params.table().optimizer_sharded();
+      const at::Tensor& g = sharded ? b.own_grads : b.grads;
+      options.on_gradients(i,
+                           sharded ? b.owned.begin : 0,
+                           {g.const_data_ptr<float>(), static_cast<size_t>(g.numel())});
     }
   }
   // All ranks of a tensor-parallel group hold the same loss: one of them counts it.
@@ -137,11 +141,17 @@ void Trainer::Impl::hand_on(int stage, Direction d, at::Tensor t) {
   place = std::move(t);
 }
 
+/// Of a virtual stage or of some of its blocks.
 void Trainer::Impl::forward(const Action& a) {
-  at::Tensor x = std::exchange(arriving(Direction::kForward, a.virtual_stage), at::Tensor{});
+  at::Tensor& at_stage = arriving(Direction::kForward, a.virtual_stage);
+  at::Tensor x = std::exchange(at_stage, at::Tensor{});
   for (int b = a.block_begin; b < a.block_end; ++b)
     x = blocks.forward(b, a.micro_batch, std::move(x));
-  hand_on(a.virtual_stage, Direction::kForward, std::move(x));
+  if (a.block_end == plan.stage_map()[a.virtual_stage].block_end) {
+    hand_on(a.virtual_stage, Direction::kForward, std::move(x));
+  } else {
+    at_stage = std::move(x);
+  }
 }
 
 /// Of a virtual stage or of some of its blocks.
@@ -149,6 +159,7 @@ void Trainer::Impl::backward(const Action& a) {
   at::Tensor& at_stage = arriving(Direction::kBackward, a.virtual_stage);
   at::Tensor g = std::exchange(at_stage, at::Tensor{});
   for (int b = a.block_end - 1; b >= a.block_begin; --b) {
+    params.open_gradients(b);
     g = a.kind == ActionKind::kBackward ? blocks.backward(b, a.micro_batch, std::move(g))
                                         : blocks.backward_input(b, a.micro_batch, std::move(g));
   }
@@ -199,7 +210,7 @@ void Trainer::Impl::run(const Action& a) {
     case ActionKind::kWaitGather:
       return update.wait_gather(a.bucket);
     case ActionKind::kRelease:
-      break;  // ZeRO-3, which executor_refuses()
+      return params.release(a.bucket);
   }
 }
 
@@ -250,7 +261,8 @@ const PlacementTable& Trainer::table() const { return impl_->params.table(); }
 const RankPlacement& Trainer::placement() const { return impl_->params.placement(); }
 
 std::span<const float> Trainer::weights(int bucket) const {
-  const at::Tensor& w = impl_->params.bucket(bucket).params;
+  const BucketTensors& b = impl_->params.bucket(bucket);
+  const at::Tensor& w = impl_->params.shards_weights(bucket) ? b.own_params : b.params;
   return {w.const_data_ptr<float>(), static_cast<size_t>(w.numel())};
 }
 

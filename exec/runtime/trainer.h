@@ -23,9 +23,11 @@
 
 namespace meshwright {
 
-/// Sees a bucket's gradients [padded_numel] when they are whole and not yet clipped. Valid are the
-/// elements of PlacementTable::owned_range(); where the optimizer is not sharded, all.
-using GradientHook = std::function<void(int bucket, std::span<const float> gradients)>;
+/// Sees a bucket's gradients when they are summed over replicas and not yet clipped: all elements,
+/// or where the optimizer is sharded those of PlacementTable::owned_range(), which starts at
+/// `first`.
+using GradientHook =
+    std::function<void(int bucket, int64_t first, std::span<const float> gradients)>;
 
 /// Sees how long each operator took; for calibrate.
 using OperatorHook = std::function<void(const Operator&, double seconds)>;
@@ -74,7 +76,7 @@ class Trainer {
   [[nodiscard]] ResidentBytes resident_bytes() const;
   [[nodiscard]] const PlacementTable& table() const;
   [[nodiscard]] const RankPlacement& placement() const;
-  /// Weights of a bucket [padded_numel].
+  /// Weights of a bucket [padded_numel]; of one that ZeRO-3 shards, this rank's own range.
   [[nodiscard]] std::span<const float> weights(int bucket) const;
 
   /// Element by element, the maximum or the sum over all ranks of the job.

@@ -31,8 +31,8 @@ void WeightUpdate::start_step(int64_t step, double grad_norm) {
 
 void WeightUpdate::update(int bucket) {
   const BucketTensors& b = params_.bucket(bucket);
-  kernels::adamw(b.params.mutable_data_ptr<float>() + b.updated.begin,
-                 b.grads.const_data_ptr<float>() + b.updated.begin,
+  kernels::adamw(params_.updated_params(bucket).mutable_data_ptr<float>(),
+                 params_.updated_grads(bucket).const_data_ptr<float>(),
                  b.exp_avg.mutable_data_ptr<float>(),
                  b.exp_avg_sq.mutable_data_ptr<float>(),
                  b.updated.size(),
@@ -46,6 +46,7 @@ void WeightUpdate::update(int bucket) {
 }
 
 void WeightUpdate::start_gather(int bucket) {
+  if (params_.shards_weights(bucket)) params_.make_whole(bucket);
   pending_[static_cast<size_t>(bucket)] =
       groups_.dp_shard->all_gather_in_place_async(params_.bucket(bucket).params);
 }

@@ -1,5 +1,5 @@
 // WeightUpdate: clip, AdamW on the rank's own part of a bucket, and the gather that spreads it
-// under ZeRO.
+// under ZeRO: once updated (stages 1 and 2), or before a block reads it (stage 3).
 #pragma once
 
 #include <vector>

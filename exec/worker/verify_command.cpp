@@ -78,8 +78,9 @@ int run_verify(const VerifyArguments& arguments,
     const RankPlacement placement = table.of_rank(environment.rank);
     GradientCheck check(plan, table, placement, environment.rank, references.at(key));
     TrainerOptions options{
-        .fault = *fault,
-        .on_gradients = [&](int bucket, std::span<const float> g) { check.add(bucket, g); }};
+        .fault = *fault, .on_gradients = [&](int bucket, int64_t first, std::span<const float> g) {
+          check.add(bucket, first, g);
+        }};
     Trainer trainer(plan, *world, *samples, options);
     const StepResult step = trainer.step(0);
     results.push_back(check.finish(trainer, step));

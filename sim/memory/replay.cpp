@@ -52,12 +52,6 @@ class Replay {
   double peak_activations_ = 0, peak_gathered_ = 0;
 };
 
-/// Whether ZeRO-2 keeps a bucket's gradient whole until the end of the step: a table that embedding
-/// and head share is complete only then.
-bool keeps_whole_gradient(const Plan& plan, const Bucket& b) {
-  return b.tied || (plan.model().tied_embeddings && b.block == 0);
-}
-
 }  // namespace
 
 double weight_bytes(const Plan& plan, const Bucket& b) {
@@ -89,7 +83,7 @@ MemoryProfile resident_memory(const Plan& plan, const RankPlacement& placement) 
     const double shards = b.experts ? l.expert_shards() : l.shards();
     weights += numel * weight_bytes(plan, b) / (l.zero_stage >= 3 && !b.persistent ? shards : 1);
     if (b.frozen) continue;
-    const bool whole = l.zero_stage < 2 || keeps_whole_gradient(plan, b);
+    const bool whole = l.zero_stage < 2 || b.whole_at_end;
     gradients += numel * bytes.gradient / (whole ? 1 : shards);
     optimizer += numel * bytes.optimizer / (l.zero_stage >= 1 ? shards : 1);
   }
@@ -134,7 +128,7 @@ MemoryProfile replay_stage(const Plan& plan,
     if (l.zero_stage < 2) return;
     for (size_t i = 0; i < placement.buckets.size(); ++i) {
       const Bucket& b = placement.buckets[i];
-      if (b.block != block || b.frozen || whole[i] != 0 || keeps_whole_gradient(plan, b)) continue;
+      if (b.block != block || b.frozen || whole[i] != 0 || b.whole_at_end) continue;
       whole[i] = 1;
       replay.gather(bytes.gradient * static_cast<double>(b.padded_numel));
     }

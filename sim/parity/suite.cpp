@@ -153,6 +153,30 @@ std::vector<Plan> slice_suite() {
        .zero_stage = 1,
        .recompute = kFull,
        .schedule = ScheduleKind::kDualPipe});
+  // Sharded gradients and weights.
+  add(s, grouped(), {.dp_shard = 2, .micro_batch = 1, .zero_stage = 2});
+  add(s, tied(), {.dp_shard = 4, .micro_batch = 1, .zero_stage = 3});
+  add(s,
+      biased(),
+      {.dp_shard = 2, .tp = 2, .sp = true, .micro_batch = 1, .zero_stage = 3, .prefetch = 2});
+  add(s, tied(), {.dp_shard = 2, .pp = 2, .micro_batch = 2, .zero_stage = 2, .recompute = kFull});
+  add(s,
+      grouped(),
+      {.dp_replicate = 2,
+       .dp_shard = 2,
+       .micro_batch = 1,
+       .zero_stage = 3,
+       .persistence_threshold = 100,
+       .recompute = kFull});
+  add(s,
+      tied(),
+      {.dp_shard = 2,
+       .pp = 2,
+       .virtual_stages = 2,
+       .micro_batch = 1,
+       .zero_stage = 3,
+       .reshard = false,
+       .schedule = kInterleaved});
   // Eight ranks.
   add(s, dense(), {.tp = 8, .micro_batch = 2});
   add(s, biased(), {.tp = 8, .sp = true, .micro_batch = 1});
@@ -200,6 +224,10 @@ std::vector<Plan> random_suite(int count, uint64_t seed) {
       --from;
       ++to;
     }
+    // What no search varies.
+    layout.prefetch = static_cast<int>(random() % 4);
+    layout.reshard = random() % 3 != 0;
+    layout.persistence_threshold = random() % 2 == 0 ? 0 : 100;
     out.push_back(*validate(problem, layout).plan);
   }
   return out;

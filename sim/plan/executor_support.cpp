@@ -35,11 +35,6 @@ std::optional<Unsupported> unsupported(const Plan& plan) {
         "cp", std::to_string(l.cp), "the worker runs no context parallelism", "use cp=1"};
   if (l.ep > 1)
     return Unsupported{"ep", std::to_string(l.ep), "the worker spreads no experts", "use ep=1"};
-  if (l.zero_stage > 1)
-    return Unsupported{"zero_stage",
-                       std::to_string(l.zero_stage),
-                       "the worker shards the optimizer state alone",
-                       "use zero_stage=1"};
   if (l.reduce_bucket > 0)
     return Unsupported{"reduce_bucket",
                        std::to_string(l.reduce_bucket),

@@ -115,14 +115,12 @@ class Enumeration {
     }
   }
 
-  /// ZeRO needs something to shard over, and ZeRO-0 shards nothing. The worker shards the optimizer
-  /// state alone.
+  /// ZeRO needs something to shard over, and ZeRO-0 shards nothing.
   [[nodiscard]] std::vector<int> zero_stages(const Layout& l) const {
     if (l.shards() == 1) return {0};
     std::vector<int> out;
     if (l.dp_shard == 1) out.push_back(0);
-    out.push_back(1);
-    if (!p_.cluster.is_local()) out.insert(out.end(), {2, 3});
+    out.insert(out.end(), {1, 2, 3});
     return out;
   }
 

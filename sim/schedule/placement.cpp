@@ -172,7 +172,12 @@ RankPlacement PlacementTable::of_rank(int rank) const {
   std::stable_sort(out.buckets.begin(), out.buckets.end(), [](const Bucket& a, const Bucket& b) {
     return a.block < b.block;
   });
+  const std::vector<int>& own = plan_.stage_map().of_rank(c.pp);
+  const bool has_head = std::any_of(
+      own.begin(), own.end(), [&](int stage) { return plan_.stage_map()[stage].next < 0; });
   for (Bucket& b : out.buckets) {
+    b.whole_at_end =
+        b.tied || (plan_.model().tied_embeddings && b.block == 0 && !b.adapters && has_head);
     const int64_t parts = b.experts ? l.expert_replicas() : l.replicas();
     b.padded_numel = (b.numel + parts - 1) / parts * parts;
   }

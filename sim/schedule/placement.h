@@ -78,6 +78,8 @@ struct Bucket {
   /// ZeRO-3: too small to shard; whole on every rank, spread after each update.
   bool persistent = false;
   bool tied = false;  ///< Summed between embedding's and head's rank before any sharding.
+  /// Holds a table that embedding and head share: its gradient is whole only when both are done.
+  bool whole_at_end = false;
   std::vector<PackedParam> params;
   std::vector<Segment> segments;
   std::vector<PartialRange> partial;

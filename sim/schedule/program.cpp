@@ -154,28 +154,21 @@ class RankProgram {
     if (kind != ActionKind::kBackwardInput) zero_->flush();
   }
 
-  /// Buckets of a block whose gradient every backward reduces: all but shared tables, which are
-  /// whole only when embedding and head are done.
+  /// Buckets of a block whose gradient every backward reduces: all but those that are whole at
+  /// the end of the step.
   template <class Visit>
   void for_each_sharded(int block, Visit&& visit) {
     if (!zero_->shards_gradients()) return;
     for (size_t i = 0; i < placement_.buckets.size(); ++i) {
       const Bucket& b = placement_.buckets[i];
-      if (b.block == block && !b.frozen && !b.tied && !shared_table(b)) visit(i);
+      if (b.block == block && !b.frozen && !b.whole_at_end) visit(i);
     }
-  }
-
-  /// A table that embedding and head share is whole only when both are done.
-  [[nodiscard]] bool shared_table(const Bucket& b) const {
-    if (!plan_.model().tied_embeddings || b.block != 0 || b.tied) return false;
-    const std::vector<int>& own = map_.of_rank(rank_);
-    return std::any_of(own.begin(), own.end(), [&](int stage) { return map_[stage].next < 0; });
   }
 
   void reduce_block(int block) {
     for (size_t i = 0; i < placement_.buckets.size(); ++i) {
       const Bucket& b = placement_.buckets[i];
-      if (b.block == block && !b.tied && !shared_table(b)) reduce_bucket(i);
+      if (b.block == block && !b.whole_at_end) reduce_bucket(i);
     }
   }
 
@@ -192,7 +185,7 @@ class RankProgram {
       const Bucket& b = placement_.buckets[i];
       if (b.frozen) continue;
       if (b.tied) add_bucket(ActionKind::kSumTied, i);
-      if (b.tied || shared_table(b)) {
+      if (b.whole_at_end) {
         reduce_bucket(i);
         zero_->flush();
       }

@@ -28,9 +28,9 @@
 #include "exec/comm/communicator.h"
 #include "exec/data/batch_reader.h"
 #include "exec/runtime/trainer.h"
+#include "sim/spec/logical_tensors.h"
 #include "tests/unit/exec/spawn_ranks.h"
 #include "tests/unit/exec/tiny_plan.h"
-#include "sim/spec/logical_tensors.h"
 
 namespace meshwright {
 namespace {
@@ -122,7 +122,7 @@ void expect_equals_autograd(const TinyPlan& tiny) {
   const auto world = CommWorld::connect("file:unused", 0, 1, std::chrono::seconds(1));
   std::vector<std::vector<float>> gradients;
   TrainerOptions options;
-  options.on_gradients = [&](int bucket, std::span<const float> g) {
+  options.on_gradients = [&](int bucket, int64_t, std::span<const float> g) {
     if (bucket == 0) gradients.clear();
     gradients.emplace_back(g.begin(), g.end());
   };

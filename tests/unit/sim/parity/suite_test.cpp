@@ -16,7 +16,7 @@ namespace {
 
 TEST(ParitySuite, CoversEveryAxisOn1To8Ranks) {
   const std::vector<Plan> suite = slice_suite();
-  EXPECT_EQ(suite.size(), 37u);
+  EXPECT_EQ(suite.size(), 43u);
   std::map<int, int> by_world;
   std::set<std::string> models, layouts;
   std::set<std::string> features;
@@ -33,6 +33,11 @@ TEST(ParitySuite, CoversEveryAxisOn1To8Ranks) {
     };
     note(l.dp_replicate > 1 && l.dp_shard > 1, "hybrid dp");
     note(l.zero_stage == 1, "zero 1");
+    note(l.zero_stage == 2, "zero 2");
+    note(l.zero_stage == 3, "zero 3");
+    note(l.zero_stage == 3 && l.dp_replicate > 1, "hybrid zero 3");
+    note(l.zero_stage == 3 && !l.reshard, "zero 3 without resharding");
+    note(l.zero_stage == 3 && l.persistence_threshold > 0, "persistent tensors");
     note(l.tp > p.model().num_kv_heads, "shared key/value heads");
     note(l.sp, "sp");
     note(l.pp > 1 && l.schedule == ScheduleKind::kGpipe, "gpipe");
@@ -51,7 +56,7 @@ TEST(ParitySuite, CoversEveryAxisOn1To8Ranks) {
   }
   for (const int world : {1, 2, 4, 8}) EXPECT_GE(by_world[world], 3) << world;
   EXPECT_EQ(models, (std::set<std::string>{"dense", "grouped", "tied", "biased"}));
-  EXPECT_EQ(features.size(), 15u);
+  EXPECT_EQ(features.size(), 20u);
 }
 
 TEST(ParitySuite, RandomLayoutsDependOnTheSeedAlone) {
