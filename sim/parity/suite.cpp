@@ -225,6 +225,8 @@ std::vector<Plan> random_suite(int count, uint64_t seed) {
       ++to;
     }
     // What no search varies.
+    if (layout.recompute == Recompute::kFull)
+      layout.recompute_layers = static_cast<int>(random() % 3);
     layout.prefetch = static_cast<int>(random() % 4);
     layout.reshard = random() % 3 != 0;
     layout.persistence_threshold = random() % 2 == 0 ? 0 : 100;

@@ -40,11 +40,6 @@ std::optional<Unsupported> unsupported(const Plan& plan) {
                        std::to_string(l.reduce_bucket),
                        "the worker reduces each block's gradients by themselves",
                        "use reduce_bucket=0"};
-  if (l.recompute_layers > 0)
-    return Unsupported{"recompute_layers",
-                       std::to_string(l.recompute_layers),
-                       "the worker recomputes all layers or none",
-                       "use recompute_layers=0"};
   if (l.gradients != GradientFormat::kFp32)
     return Unsupported{
         "gradients", "bf16", "the worker keeps FP32 gradients", "use gradients=fp32"};
