@@ -18,13 +18,18 @@ struct Heads {
   at::Tensor q, k, v;  ///< [B, N or K, S, H].
 };
 
-Heads split_heads(const at::Tensor& qkv, const ModelGraph& g) {
-  const at::Tensor heads =
-      qkv.view({qkv.size(0) / g.seq_len, g.seq_len, g.num_heads + 2 * g.num_kv_heads, g.head_dim})
-          .transpose(1, 2);
-  return {heads.narrow(1, 0, g.num_heads),
-          heads.narrow(1, g.num_heads, g.num_kv_heads),
-          heads.narrow(1, g.num_heads + g.num_kv_heads, g.num_kv_heads)};
+/// Heads [first, first + count) of rows that hold several.
+at::Tensor heads_of(const at::Tensor& rows, const ModelGraph& g, int64_t first, int64_t count) {
+  return rows.view({rows.size(0) / g.seq_len, g.seq_len, rows.size(1) / g.head_dim, g.head_dim})
+      .transpose(1, 2)
+      .narrow(1, first, count);
+}
+
+/// Queries and keys are the first heads of `qk`, values the last ones of `qkv`.
+Heads split_heads(const at::Tensor& qk, const at::Tensor& qkv, const ModelGraph& g) {
+  return {heads_of(qk, g, 0, g.num_heads),
+          heads_of(qk, g, g.num_heads, g.num_kv_heads),
+          heads_of(qkv, g, g.num_heads + g.num_kv_heads, g.num_kv_heads)};
 }
 
 /// [T, n*H] as [B, n, S, H].
@@ -42,7 +47,9 @@ at::Tensor by_token(const at::Tensor& x) {
 
 void run_attention(const Operator& op, OperatorContext& ctx) {
   std::vector<at::Tensor>& b = *ctx.buffers;
-  const Heads h = split_heads(b[static_cast<size_t>(op.inputs[0])], ctx.graph);
+  const Heads h = split_heads(b[static_cast<size_t>(op.inputs.front())],
+                              b[static_cast<size_t>(op.inputs.back())],
+                              ctx.graph);
   auto [out, lse] = at::_scaled_dot_product_flash_attention_for_cpu(h.q, h.k, h.v, 0.0, true);
   b[static_cast<size_t>(op.outputs[0])] = by_token(out);
   b[static_cast<size_t>(op.outputs[1])] =
@@ -54,11 +61,12 @@ void run_attention_backward(const Operator& op, OperatorContext& ctx) {
   const auto in = [&](size_t i) -> const at::Tensor& {
     return b[static_cast<size_t>(op.inputs[i])];
   };
-  const Heads h = split_heads(in(1), ctx.graph);
+  const size_t last = op.inputs.size() - 1;  // dout, [qk,] qkv, out, lse
+  const Heads h = split_heads(in(1), in(last - 2), ctx.graph);
   const at::Tensor lse =
-      in(3).view({h.q.size(0), ctx.graph.seq_len, ctx.graph.num_heads}).transpose(1, 2);
+      in(last).view({h.q.size(0), ctx.graph.seq_len, ctx.graph.num_heads}).transpose(1, 2);
   auto [dq, dk, dv] = at::_scaled_dot_product_flash_attention_for_cpu_backward(
-      by_head(in(0), ctx.graph), h.q, h.k, h.v, by_head(in(2), ctx.graph), lse, 0.0, true);
+      by_head(in(0), ctx.graph), h.q, h.k, h.v, by_head(in(last - 1), ctx.graph), lse, 0.0, true);
   b[static_cast<size_t>(op.outputs[0])] = by_token(dq);
   b[static_cast<size_t>(op.outputs[1])] = by_token(dk);
   b[static_cast<size_t>(op.outputs[2])] = by_token(dv);

@@ -17,7 +17,8 @@
 
 namespace meshwright {
 
-/// cos and sin of all positions, [seq_len, head_dim / 2] each.
+/// cos and sin of all positions, [seq_len, head_dim / 2] each; of a model with learned positions
+/// those of no rotation.
 struct RopeTables {
   at::Tensor cos;
   at::Tensor sin;
@@ -54,8 +55,8 @@ struct OperatorContext {
 
 void run_operator(const Operator& op, OperatorContext& ctx);
 
-/// The attention pair (exec/model/attention.cpp): packed qkv [T, (N + 2K)H] in, causal, grouped
-/// queries.
+/// The attention pair (exec/model/attention.cpp): packed qkv [T, (N + 2K)H] in, or normed queries
+/// and keys [T, (N + K)H] before it; causal, grouped queries.
 void run_attention(const Operator& op, OperatorContext& ctx);
 void run_attention_backward(const Operator& op, OperatorContext& ctx);
 

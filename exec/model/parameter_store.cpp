@@ -19,6 +19,9 @@ namespace {
 enum class Init { kNormal, kResidualNormal, kOnes, kZeros };
 
 Init init_of(ParamRole role) {
+  if (role == ParamRole::kAttnNormBias || role == ParamRole::kFfnNormBias ||
+      role == ParamRole::kFinalNormBias)
+    return Init::kZeros;
   if (is_norm(role)) return Init::kOnes;
   if (is_bias(role)) return Init::kZeros;
   const bool residual = role == ParamRole::kAttnOut || role == ParamRole::kDown;

@@ -16,17 +16,25 @@ namespace meshwright::kernels {
 /// cos, sin [seq_len, head_dim / 2]; head_dim is even.
 void rope_tables(float* cos, float* sin, std::int64_t seq_len, std::int64_t head_dim, double theta);
 
-/// Rotates the q and k heads of qkv [tokens, (num_q_heads + 2 num_kv_heads) * head_dim] in place; a
-/// row is q | k | v. The position of a token is token % seq_len. cos, sin as rope_tables wrote
-/// them.
-void rope_forward(float* qkv,
+/// Rotates the first num_heads heads of each row of x [tokens, row_size] in place. The position of
+/// a token is token % seq_len. cos, sin as rope_tables wrote them.
+void rope_forward(float* x,
                   const float* cos,
                   const float* sin,
                   std::int64_t tokens,
                   std::int64_t seq_len,
-                  std::int64_t num_q_heads,
-                  std::int64_t num_kv_heads,
-                  std::int64_t head_dim);
+                  std::int64_t num_heads,
+                  std::int64_t head_dim,
+                  std::int64_t row_size);
+
+/// Rotates all heads of x [tokens, num_heads * head_dim] back, in place.
+void rope_backward(float* x,
+                   const float* cos,
+                   const float* sin,
+                   std::int64_t tokens,
+                   std::int64_t seq_len,
+                   std::int64_t num_heads,
+                   std::int64_t head_dim);
 
 /// Rotates dq [tokens, num_q_heads * head_dim] and dk [tokens, num_kv_heads * head_dim] back and
 /// packs them with dv (shape of dk) into dqkv [tokens, (num_q_heads + 2 num_kv_heads) * head_dim].

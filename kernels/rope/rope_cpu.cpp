@@ -23,7 +23,7 @@ MW_ALWAYS_INLINE void rotate_head(
   }
 }
 
-/// The same by the opposite angles; out must not overlap in.
+/// The same by the opposite angles.
 MW_ALWAYS_INLINE void rotate_head_back(
     const float* in, float* out, const float* cos, const float* sin, std::int64_t half) {
 #pragma omp simd
@@ -52,22 +52,38 @@ void rope_tables(
 }
 
 MW_SIMD_CLONES
-void rope_forward(float* qkv,
+void rope_forward(float* x,
                   const float* cos,
                   const float* sin,
                   std::int64_t tokens,
                   std::int64_t seq_len,
-                  std::int64_t num_q_heads,
-                  std::int64_t num_kv_heads,
-                  std::int64_t head_dim) {
+                  std::int64_t num_heads,
+                  std::int64_t head_dim,
+                  std::int64_t row_size) {
   const std::int64_t half = head_dim / 2;
-  const std::int64_t row_size = (num_q_heads + 2 * num_kv_heads) * head_dim;
   for (std::int64_t token = 0; token < tokens; ++token) {
     const std::int64_t angles = token % seq_len * half;
-    float* row = qkv + token * row_size;
-    for (std::int64_t head = 0; head < num_q_heads + num_kv_heads; ++head) {
-      float* x = row + head * head_dim;
-      rotate_head(x, x, cos + angles, sin + angles, half);
+    for (std::int64_t head = 0; head < num_heads; ++head) {
+      float* h = x + token * row_size + head * head_dim;
+      rotate_head(h, h, cos + angles, sin + angles, half);
+    }
+  }
+}
+
+MW_SIMD_CLONES
+void rope_backward(float* x,
+                   const float* cos,
+                   const float* sin,
+                   std::int64_t tokens,
+                   std::int64_t seq_len,
+                   std::int64_t num_heads,
+                   std::int64_t head_dim) {
+  const std::int64_t half = head_dim / 2;
+  for (std::int64_t token = 0; token < tokens; ++token) {
+    const std::int64_t angles = token % seq_len * half;
+    for (std::int64_t head = 0; head < num_heads; ++head) {
+      float* h = x + (token * num_heads + head) * head_dim;
+      rotate_head_back(h, h, cos + angles, sin + angles, half);
     }
   }
 }

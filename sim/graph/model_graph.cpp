@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/graph/model_graph.h"
 
+#include <algorithm>
+
 #include "sim/graph/attention_branch.h"
 #include "sim/graph/block_builder.h"
 #include "sim/graph/feed_forward_branch.h"
@@ -124,6 +126,9 @@ ModelGraph build_model_graph(const Plan& plan, int tp_index) {
   g.num_kv_heads = s.K;
   g.head_dim = s.H;
   g.seq_len = s.S;
+  g.sequence_shards = s.sp;
+  // OPT's table begins with two rows for padding.
+  g.position_offset = std::max<int64_t>(0, m.position_rows - m.max_seq_len);
   g.vocab_begin = vocab.begin;
   g.vocab_rows = vocab.size();
   return g;

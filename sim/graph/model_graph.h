@@ -5,8 +5,8 @@
 // exactly those a backward operator reads, and lifetimes are derived, not written by hand. In a
 // block the gradient of its output becomes, in place, the gradient of its input.
 //
-// Packed documents (Workload::document_lengths) change attention's FLOP and nothing else. Where only
-// some layers have a window, attention's FLOP are the mean over the layers.
+// Packed documents (Workload::document_lengths) change attention's FLOP and nothing else. Where
+// only some layers have a window, attention's FLOP are the mean over the layers.
 #pragma once
 
 #include <vector>
@@ -59,7 +59,9 @@ struct ModelGraph {
   int64_t num_kv_heads = 0;
   int64_t head_dim = 0;
   int64_t seq_len = 0;
-  int64_t vocab_begin = 0;  ///< First vocabulary row of this shard.
+  bool sequence_shards = false;  ///< Between tensor-parallel regions a rank has part of the tokens.
+  int64_t position_offset = 0;   ///< Row of the position table of a sequence's first token.
+  int64_t vocab_begin = 0;       ///< First vocabulary row of this shard.
   int64_t vocab_rows = 0;
 
   [[nodiscard]] const BlockGraph& of(BlockKind kind) const {

@@ -54,6 +54,29 @@ ModelSpec biased() {
   return m;
 }
 
+/// Qwen3: a norm over each query and key head.
+ModelSpec normed() {
+  ModelSpec m = grouped();
+  m.name = "normed";
+  m.family = ModelFamily::kQwen3;
+  m.qk_norm = true;
+  return m;
+}
+
+/// GPT-2: LayerNorm, learned positions, GELU, a bias on every projection; tied.
+ModelSpec gpt() {
+  ModelSpec m = small_model("gpt");
+  m.family = ModelFamily::kGpt2;
+  m.norm = NormKind::kLayerNorm;
+  m.ffn = FfnKind::kGelu;
+  m.positions = PositionKind::kLearned;
+  m.position_rows = m.max_seq_len;
+  m.linear_bias = true;
+  m.tied_embeddings = true;
+  m.d_ff = 70;
+  return m;
+}
+
 ClusterSpec local_cluster(int ranks) {
   ClusterSpec c;
   c.name = std::to_string(ranks) + "xlocal";
@@ -153,6 +176,16 @@ std::vector<Plan> slice_suite() {
        .zero_stage = 1,
        .recompute = kFull,
        .schedule = ScheduleKind::kDualPipe});
+  // Other families.
+  add(s, normed(), {.tp = 2, .micro_batch = 2});
+  add(s, normed(), {.dp_shard = 2, .tp = 4, .sp = true, .micro_batch = 1, .zero_stage = 1});
+  add(s,
+      normed(),
+      {.pp = 2, .micro_batch = 1, .recompute = kFull, .schedule = ScheduleKind::kZbH1});
+  add(s, gpt(), {.tp = 2, .micro_batch = 2, .recompute = kFull});
+  add(s, gpt(), {.tp = 4, .sp = true, .pp = 2, .micro_batch = 2});
+  add(s, gpt(), {.dp_shard = 2, .micro_batch = 2, .zero_stage = 3});
+  add(s, gpt(), {.pp = 2, .micro_batch = 1, .schedule = ScheduleKind::kZbH1});
   // Sharded gradients and weights.
   add(s, grouped(), {.dp_shard = 2, .micro_batch = 1, .zero_stage = 2});
   add(s, tied(), {.dp_shard = 4, .micro_batch = 1, .zero_stage = 3});
@@ -204,7 +237,7 @@ std::vector<Plan> slice_suite() {
 
 std::vector<Plan> random_suite(int count, uint64_t seed) {
   std::vector<std::pair<std::shared_ptr<const Problem>, Layout>> legal;
-  for (const ModelSpec& model : {dense(), grouped(), tied(), biased()}) {
+  for (const ModelSpec& model : {dense(), grouped(), tied(), biased(), normed(), gpt()}) {
     for (int ranks = 1; ranks <= kMaxRanks; ++ranks) {
       const auto problem = small_problem(model, ranks);
       for (const Layout& l : enumerate_layouts(*problem, {})) {

@@ -8,11 +8,7 @@ namespace {
 std::string_view uncovered(const ModelSpec& m) {
   if (m.moe) return "experts";
   if (m.mla) return "multi-head latent attention";
-  if (m.norm != NormKind::kRmsNorm) return "LayerNorm";
-  if (m.ffn != FfnKind::kSwiGlu) return "a feed-forward other than SwiGLU";
-  if (m.positions != PositionKind::kRotary) return "learned positions";
-  if (m.linear_bias) return "a bias on every projection";
-  if (m.qk_norm) return "a norm over query and key heads";
+  if (m.ffn == FfnKind::kGeGlu) return "a GELU gate";
   if (m.post_norms) return "norms after attention and feed-forward";
   if (m.attention_softcap > 0 || m.logit_softcap > 0) return "soft-capped scores";
   if (m.dropout > 0) return "dropout";

@@ -10,7 +10,7 @@ namespace meshwright {
 /// How a family's checkpoint calls a layer's parameters. Empty: the family has no such tensor.
 struct TensorNames {
   std::string embedding = "model.embed_tokens.weight";
-  std::string positions;
+  std::string positions = "model.embed_positions.weight";
   std::string layer = "model.layers.{}.";
   std::string attn_norm = "input_layernorm";
   std::string query = "self_attn.q_proj", key = "self_attn.k_proj", value = "self_attn.v_proj";

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "sim/plan/plan.h"
@@ -15,6 +16,9 @@ struct TinyPlan {
   int64_t vocab_size = 61, d_model = 32, d_ff = 45, num_layers = 4, num_heads = 4, num_kv_heads = 2,
           head_dim = 8;
   bool tied = false, qkv_bias = false;
+  bool qk_norm = false;  ///< As Qwen3.
+  /// LayerNorm, learned positions, biases on all projections and a feed-forward without a gate.
+  std::optional<FfnKind> gpt;
   int64_t seq_len = 16, global_batch = 8;
   double learning_rate = 1e-2;
   Layout layout{.precision = Precision::kFp32};
@@ -34,6 +38,15 @@ inline Plan make_plan(const TinyPlan& t) {
   m.max_seq_len = 4096;
   m.tied_embeddings = t.tied;
   m.qkv_bias = t.qkv_bias;
+  m.qk_norm = t.qk_norm;
+  if (t.gpt) {
+    m.norm = NormKind::kLayerNorm;
+    m.ffn = *t.gpt;
+    m.positions = PositionKind::kLearned;
+    m.position_rows = t.seq_len + 2;
+    m.max_seq_len = t.seq_len;
+    m.linear_bias = true;
+  }
   auto cluster = load_cluster(std::to_string(t.layout.world_size()) + "xlocal",
                               MachineFacts{.memory = Bytes{1e10}});
   MW_CHECK(cluster.has_value());

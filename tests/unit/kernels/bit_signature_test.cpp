@@ -8,9 +8,12 @@
 #include <bit>
 #include <functional>
 
+#include "kernels/activation/activation.h"
 #include "kernels/adamw/adamw.h"
 #include "kernels/cross_entropy/cross_entropy.h"
 #include "kernels/elementwise/elementwise.h"
+#include "kernels/headnorm/headnorm.h"
+#include "kernels/layernorm/layernorm.h"
 #include "kernels/random/fill_normal.h"
 #include "kernels/random/permuted_index.h"
 #include "kernels/rmsnorm/rmsnorm.h"
@@ -60,7 +63,7 @@ TEST(BitSignature, Rope) {
   const auto cos = random_floats(kRows * 17, 4);
   const auto sin = random_floats(kRows * 17, 5);
   auto qkv = random_floats(kRows * 4 * 34, 6);
-  rope_forward(qkv.data(), cos.data(), sin.data(), kRows, kRows, 2, 1, 34);
+  rope_forward(qkv.data(), cos.data(), sin.data(), kRows, kRows, 3, 34, 4 * 34);
   std::vector<float> dqkv(qkv.size());
   const auto dq = random_floats(kRows * 2 * 34, 7);
   const auto dk = random_floats(kRows * 34, 8);
@@ -76,6 +79,66 @@ TEST(BitSignature, Swiglu) {
   swiglu_forward(gate_up.data(), act.data(), kRows, kCols);
   swiglu_backward(gate_up.data(), dact.data(), kRows, kCols);
   EXPECT_EQ(signature({act, gate_up}), 0x6ED816D34893E406U);
+}
+
+TEST(BitSignature, LayerNorm) {
+  const auto x = random_floats(kRows * kCols, 1);
+  const auto weight = random_floats(kCols, 2);
+  const auto dy = random_floats(kRows * kCols, 3);
+  std::vector<float> y(x.size()), mean(kRows), rstd(kRows), dx(x.size(), 0.5F),
+      dweight(weight.size(), 0.5F), dbias(weight.size(), 0.5F);
+  layernorm_forward(x.data(),
+                    weight.data(),
+                    weight.data(),
+                    y.data(),
+                    mean.data(),
+                    rstd.data(),
+                    kRows,
+                    kCols,
+                    1e-5F);
+  layernorm_backward(dy.data(),
+                     x.data(),
+                     weight.data(),
+                     mean.data(),
+                     rstd.data(),
+                     dx.data(),
+                     dweight.data(),
+                     dbias.data(),
+                     kRows,
+                     kCols);
+  EXPECT_EQ(signature({y, mean, rstd, dx, dweight, dbias}), 0x45A21C8C605EA98FU);
+}
+
+TEST(BitSignature, Gelu) {
+  auto x = random_floats(kRows * kCols, 1, 5.0F);
+  const auto dact = random_floats(kRows * kCols, 2);
+  std::vector<float> act(x.size());
+  gelu_forward(x.data(), act.data(), kRows * kCols);
+  gelu_backward(x.data(), dact.data(), kRows * kCols);
+  EXPECT_EQ(signature({act, x}), 0x838211C90F260C72U);
+}
+
+TEST(BitSignature, HeadNorm) {
+  constexpr HeadCounts kHeads{.queries = 2, .keys = 1, .dim = 34};
+  auto qkv = random_floats(kRows * 4 * 34, 1);
+  const auto weight = random_floats(34, 2);
+  const auto dq = random_floats(kRows * 2 * 34, 3);
+  const auto dk = random_floats(kRows * 34, 4);
+  std::vector<float> qk(at(kRows * 3 * 34)), rstd(at(kRows * 3)), dweight(34, 0.5F);
+  headnorm_forward(
+      qkv.data(), weight.data(), weight.data(), qk.data(), rstd.data(), kRows, kHeads, 1e-5F);
+  headnorm_backward(dq.data(),
+                    dk.data(),
+                    dk.data(),
+                    rstd.data(),
+                    weight.data(),
+                    weight.data(),
+                    qkv.data(),
+                    dweight.data(),
+                    dweight.data(),
+                    kRows,
+                    kHeads);
+  EXPECT_EQ(signature({qk, rstd, qkv, dweight}), 0x361BBAD73729AA32U);
 }
 
 TEST(BitSignature, CrossEntropy) {

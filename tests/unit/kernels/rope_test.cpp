@@ -65,9 +65,9 @@ TEST_P(Rope, ForwardMatchesRotateHalf) {
                sin_.data(),
                s.tokens,
                s.seq_len,
-               s.num_q_heads,
-               s.num_kv_heads,
-               s.head_dim);
+               s.num_q_heads + s.num_kv_heads,
+               s.head_dim,
+               s.row_size());
   expect_close(qkv, reference(to_double(before), s), 3e-7);
 }
 

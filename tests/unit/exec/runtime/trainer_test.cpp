@@ -220,12 +220,24 @@ std::vector<Case> layouts() {
              .zero_stage = 3,
              .recompute = Recompute::kFull,
              .schedule = ScheduleKind::kInterleaved})},
+      {"normed_tp4_sp_shared_kv_heads", with({.tp = 4, .sp = true})},
+      {"normed_zb_h1_recompute",
+       with({.pp = 2, .recompute = Recompute::kFull, .schedule = ScheduleKind::kZbH1})},
+      {"gpt_tp2_sp_recompute", with({.tp = 2, .sp = true, .recompute = Recompute::kFull})},
+      {"gpt_pp2_dp2_zero1_tied", with({.dp_shard = 2, .pp = 2, .zero_stage = 1})},
+      {"gpt_zb_h1_tp2", with({.tp = 2, .pp = 2, .schedule = ScheduleKind::kZbH1})},
+      {"gpt_dp2_zero3_tied", with({.dp_shard = 2, .zero_stage = 3})},
       {"zb_v_dp2_tied",
        with({.dp_replicate = 2, .pp = 2, .virtual_stages = 2, .schedule = ScheduleKind::kZbV})},
   };
   for (Case& c : cases) {
     c.tiny.tied = std::string_view(c.name).ends_with("tied");
-    c.tiny.qkv_bias = c.tiny.layout.tp == 4;
+    c.tiny.qk_norm = std::string_view(c.name).starts_with("normed");
+    c.tiny.qkv_bias = c.tiny.layout.tp == 4 && !c.tiny.qk_norm;
+    if (std::string_view(c.name).starts_with("gpt")) {
+      c.tiny.num_kv_heads = c.tiny.num_heads;
+      c.tiny.gpt = FfnKind::kGelu;
+    }
   }
   return cases;
 }

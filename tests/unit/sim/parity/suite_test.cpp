@@ -16,7 +16,7 @@ namespace {
 
 TEST(ParitySuite, CoversEveryAxisOn1To8Ranks) {
   const std::vector<Plan> suite = slice_suite();
-  EXPECT_EQ(suite.size(), 43u);
+  EXPECT_EQ(suite.size(), 50u);
   std::map<int, int> by_world;
   std::set<std::string> models, layouts;
   std::set<std::string> features;
@@ -55,7 +55,7 @@ TEST(ParitySuite, CoversEveryAxisOn1To8Ranks) {
     note(p.model().vocab_size % l.tp != 0, "uneven vocabulary shards");
   }
   for (const int world : {1, 2, 4, 8}) EXPECT_GE(by_world[world], 3) << world;
-  EXPECT_EQ(models, (std::set<std::string>{"dense", "grouped", "tied", "biased"}));
+  EXPECT_EQ(models, (std::set<std::string>{"dense", "grouped", "tied", "biased", "normed", "gpt"}));
   EXPECT_EQ(features.size(), 20u);
 }
 
