@@ -26,7 +26,7 @@ int64_t BatchReader::sample_index(int64_t g) const {
 }
 
 void BatchReader::read(int64_t step, int micro_batch, int64_t* ids, int64_t* labels) {
-  const int64_t first = step * global_batch_ + (micro_batch * dp_ + dp_index_) * micro_batch_;
+  const int64_t first = first_sample(step, micro_batch);
   for (int64_t i = 0; i < micro_batch_; ++i) {
     source_.read(sample_index(first + i),
                  ids != nullptr ? ids + i * seq_len_ : ids_.data(),

@@ -24,6 +24,11 @@ class BatchReader {
   /// ids, labels [micro_batch * seq_len]; nullptr skips one.
   void read(int64_t step, int micro_batch, int64_t* ids, int64_t* labels);
 
+  /// Global number of the first sample of a micro-batch; its other samples follow.
+  [[nodiscard]] int64_t first_sample(int64_t step, int micro_batch) const {
+    return step * global_batch_ + (micro_batch * dp_ + dp_index_) * micro_batch_;
+  }
+
   /// Labels that count in the loss: in the whole step, and in this data-parallel index's part of
   /// it. Reads the labels of the global batch when the source has a mask.
   struct TokenCounts {

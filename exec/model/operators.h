@@ -40,6 +40,8 @@ struct OperatorContext {
   Communicator& tp;
   BatchReader& batches;
   float norm_eps = 1e-5F;
+  double dropout = 0;
+  uint64_t seed = 1;  ///< Of dropout masks.
 
   LossState loss{};
   int64_t step = 0;

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cmath>
 #include <limits>
+#include <optional>
 #include <string_view>
 
 #include "exec/comm/communicator.h"
@@ -27,6 +28,24 @@ double hash_of(std::span<const float> values) {
 
 double relative(double value, double reference) {
   return std::abs(value - reference) / std::max(std::abs(reference), 1e-30);
+}
+
+/// GradientCheck::parts_differ_.
+std::vector<char> parts_that_differ(const PlacementTable& table, const Mesh& mesh, int rank) {
+  std::vector<char> differ(table.tensors().size());
+  std::vector<std::optional<std::pair<int64_t, int64_t>>> first(differ.size());
+  for (const int other : mesh.group(GroupKind::kTp, rank)) {
+    const RankPlacement placement = table.of_rank(other);
+    for (const Bucket& b : placement.buckets) {
+      for (const Segment& s : b.segments) {
+        auto& place = first[static_cast<size_t>(s.tensor)];
+        const std::pair here{s.offset, b.padded_numel};
+        if (place && *place != here) differ[static_cast<size_t>(s.tensor)] = 1;
+        place = here;
+      }
+    }
+  }
+  return differ;
 }
 
 }  // namespace
@@ -64,6 +83,7 @@ GradientCheck::GradientCheck(const Plan& plan,
       layout_(plan.layout()),
       coord_(Mesh(plan.layout()).coord(rank)),
       sums_(kSums * table.tensors().size()),
+      parts_differ_(parts_that_differ(table, Mesh(layout_), rank)),
       hashes_(2 * table.tensors().size() * static_cast<size_t>(layout_.tp * layout_.dp_shard),
               kNobody) {}
 
@@ -95,7 +115,8 @@ void GradientCheck::add(int bucket_index, int64_t first, std::span<const float> 
     const int64_t from = sharded ? begin : s.offset;
     const int64_t to = sharded ? end : s.offset + s.numel();
     if (from >= to) continue;
-    const auto shard = static_cast<size_t>(coord_.tp / placement.tp_copies);
+    const bool alone = sharded && parts_differ_[tensor] != 0;
+    const auto shard = static_cast<size_t>(alone ? coord_.tp : coord_.tp / placement.tp_copies);
     const auto parts = static_cast<size_t>(layout_.dp_shard);
     const size_t part = sharded ? static_cast<size_t>(coord_.dp_shard) : 0;
     const size_t slot = (tensor * static_cast<size_t>(layout_.tp) + shard) * parts + part;

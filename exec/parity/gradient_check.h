@@ -50,6 +50,9 @@ class GradientCheck {
   MeshCoord coord_;
   // Per tensor: squared difference, squared reference, elements counted.
   std::vector<double> sums_;
+  /// Per tensor: its copies on other tp ranks lie elsewhere in their buckets, so that the parts
+  /// over which ZeRO shards it are other elements.
+  std::vector<char> parts_differ_;
   // Per (tensor, tp shard, dp_shard part): a hash of the bits this rank holds, and its negative,
   // for max and min.
   std::vector<double> hashes_;

@@ -15,7 +15,7 @@ namespace {
 
 at::ScalarType scalar_type(DType dtype) {
   MW_CHECK(dtype != DType::kBFloat16, "CPU ranks compute in FP32");
-  return dtype == DType::kInt64 ? at::kLong : at::kFloat;
+  return dtype == DType::kInt64 ? at::kLong : dtype == DType::kUInt8 ? at::kByte : at::kFloat;
 }
 
 using Clock = std::chrono::steady_clock;
@@ -34,7 +34,9 @@ BlockExecutor::BlockExecutor(
                .rope = rope_,
                .tp = tp,
                .batches = batches,
-               .norm_eps = static_cast<float>(plan.model().norm_eps)} {
+               .norm_eps = static_cast<float>(plan.model().norm_eps),
+               .dropout = plan.model().dropout,
+               .seed = plan.workload().seed} {
   own_index_.resize(static_cast<size_t>(num_blocks_), -1);
   for (const int stage : plan.stage_map().of_rank(Mesh(plan.layout()).coord(rank).pp)) {
     for (auto [b, end] = plan.blocks_of_stage(stage); b < end; ++b)

@@ -126,7 +126,7 @@ void AttentionBranch::attend() {
   if (m.attention_softcap > 0) b_.simple(OpKind::kSoftcap, {}, {probs_});
   b_.simple(OpKind::kSoftmax, {}, {probs_});
   dropped_ = probs_;
-  if (m.dropout > 0) {
+  if (m.attention_dropout > 0) {
     dropped_ = b_.act("probs_dropped", s.T * s.N, s.S);
     attention_mask_ = b_.buffer("probs_mask", {s.T * s.N, s.S}, DType::kUInt8);
     b_.simple(OpKind::kDropout, {probs_}, {dropped_, attention_mask_});

@@ -44,7 +44,7 @@ BranchEnd join_residual(
   if (spec.bias != ParamSlot::kNone) b.simple(OpKind::kAddBias, {}, {y}, spec.bias);
   if (b.model().dropout > 0) {
     end.mask = b.buffer(spec.name + "_mask", {s.TL, s.D}, DType::kUInt8);
-    b.simple(OpKind::kDropout, {}, {y, end.mask});
+    b.simple(OpKind::kDropout, {}, {y, end.mask}, spec.projection);
   }
   if (spec.post_norm != ParamSlot::kNone) {
     end.post_norm = norm_forward(b, spec.name + "_post", y, s.TL, spec.post_norm, ParamSlot::kNone);

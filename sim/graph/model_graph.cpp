@@ -26,7 +26,7 @@ BlockGraph embedding_block(const ModelSpec& m, const ShardShapes& s) {
   BufferId mask = -1;
   if (m.dropout > 0) {
     mask = b.buffer("mask", {s.TL, s.D}, DType::kUInt8);
-    b.simple(OpKind::kDropout, {}, {out, mask});
+    b.simple(OpKind::kDropout, {}, {out, mask}, ParamSlot::kTable);
   }
   b.block().output = out;
   b.block().grad = grad;

@@ -55,7 +55,7 @@ enum class OpKind : uint8_t {
   kGeluBackward,       ///< up (becomes its gradient), dact
   kRelu,               ///< up -> act
   kReluBackward,       ///< up (becomes its gradient), dact
-  kDropout,            ///< x (in place, or -> y), mask [bytes]
+  kDropout,            ///< x (in place, or -> y), mask [bytes]; param names whose output it is
   kDropoutBackward,    ///< mask [, dy] -> dx
   kSoftcap,            ///< x = c tanh(x / c), in place
   kSoftcapBackward,    ///< y, dy in place

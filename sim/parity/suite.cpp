@@ -63,7 +63,7 @@ ModelSpec normed() {
   return m;
 }
 
-/// GPT-2: LayerNorm, learned positions, GELU, a bias on every projection; tied.
+/// GPT-2: LayerNorm, learned positions, GELU, a bias on every projection, dropout; tied.
 ModelSpec gpt() {
   ModelSpec m = small_model("gpt");
   m.family = ModelFamily::kGpt2;
@@ -74,6 +74,7 @@ ModelSpec gpt() {
   m.linear_bias = true;
   m.tied_embeddings = true;
   m.d_ff = 70;
+  m.dropout = 0.1;
   return m;
 }
 

@@ -11,7 +11,8 @@ std::string_view uncovered(const ModelSpec& m) {
   if (m.ffn == FfnKind::kGeGlu) return "a GELU gate";
   if (m.post_norms) return "norms after attention and feed-forward";
   if (m.attention_softcap > 0 || m.logit_softcap > 0) return "soft-capped scores";
-  if (m.dropout > 0) return "dropout";
+  if (m.attention_dropout > 0)
+    return "dropout of attention weights (attn_pdrop, attention_dropout)";
   if (!m.rope_scaling.empty()) return "rope_scaling";
   return {};
 }
@@ -83,12 +84,13 @@ std::optional<Error> executor_refuses(const Plan& plan) {
                  .remedy = "leave --lora-rank out"};
   }
   if (const std::string_view part = uncovered(plan.model()); !part.empty()) {
-    return Error{
-        .where = "/model",
-        .field = "model",
-        .value = plan.model().name,
-        .rule = "has " + std::string(part) + ", which the worker does not run",
-        .remedy = "train a llama, mistral or qwen2 model, or plan this one for a GPU cluster"};
+    return Error{.where = "/model",
+                 .field = "model",
+                 .value = plan.model().name,
+                 .rule = "has " + std::string(part) + ", which the worker does not run",
+                 .remedy =
+                     "train a gpt2, llama, mistral, opt, qwen2 or qwen3 model, or plan this one "
+                     "for a GPU cluster"};
   }
   if (!plan.layout().flash_attention) {
     return Error{.where = "/layout/flash_attention",

@@ -33,9 +33,7 @@ bool span_from_json(const Json& j, Span& s) {
   if (!std::all_of(j.begin(), j.end(), [](const Json& x) { return x.is_number(); })) return false;
   const int kind = j[0].get<int>();
   const int direction = j[1].get<int>();
-  if (kind < 0 || kind > static_cast<int>(ActionKind::kWaitGather) || direction < 0 ||
-      direction > 1)
-    return false;
+  if (kind < 0 || kind >= kNumActionKinds || direction < 0 || direction > 1) return false;
   s.action = {.kind = static_cast<ActionKind>(kind),
               .direction = static_cast<Direction>(direction),
               .micro_batch = j[2].get<int>(),

@@ -41,6 +41,7 @@ enum class ActionKind : uint8_t {
   kWaitGather,
   kRelease,  ///< ZeRO-3: drops the gathered parameters of a bucket.
 };
+inline constexpr int kNumActionKinds = static_cast<int>(ActionKind::kRelease) + 1;
 
 [[nodiscard]] std::string_view to_string(ActionKind kind);
 

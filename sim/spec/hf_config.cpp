@@ -82,6 +82,8 @@ class ConfigReader {
     m_.norm_eps = r_.number_or("layer_norm_epsilon", 1e-5, {1e-12, 1.0});
     m_.tied_embeddings = r_.boolean_or("tie_word_embeddings", true);
     m_.dropout = r_.number_or("resid_pdrop", 0.1, {0, 0.99});
+    m_.attention_dropout = r_.number_or("attn_pdrop", 0.1, {0, 0.99});
+    require("embd_pdrop", m_.dropout);
     learned_position_family(FfnKind::kGelu);
     head_width("n_embd", "n_head");
     require("activation_function", "gelu_new");
@@ -98,6 +100,7 @@ class ConfigReader {
     m_.position_rows = m_.max_seq_len + 2;
     m_.tied_embeddings = r_.boolean_or("tie_word_embeddings", true);
     m_.dropout = r_.number_or("dropout", 0.1, {0, 0.99});
+    m_.attention_dropout = r_.number_or("attention_dropout", 0.0, {0, 0.99});
     learned_position_family(FfnKind::kRelu);
     head_width("hidden_size", "num_attention_heads");
     require("activation_function", "relu");

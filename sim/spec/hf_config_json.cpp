@@ -13,7 +13,9 @@ HfJson gpt2_json(const ModelSpec& m) {
           {"n_inner", m.d_ff},
           {"n_positions", m.position_rows},
           {"layer_norm_epsilon", m.norm_eps},
-          {"resid_pdrop", m.dropout}};
+          {"resid_pdrop", m.dropout},
+          {"embd_pdrop", m.dropout},
+          {"attn_pdrop", m.attention_dropout}};
 }
 
 HfJson opt_json(const ModelSpec& m) {
@@ -22,7 +24,8 @@ HfJson opt_json(const ModelSpec& m) {
           {"num_attention_heads", m.num_heads},
           {"ffn_dim", m.d_ff},
           {"max_position_embeddings", m.max_seq_len},
-          {"dropout", m.dropout}};
+          {"dropout", m.dropout},
+          {"attention_dropout", m.attention_dropout}};
 }
 
 void put_experts(HfJson& json, const ModelSpec& m) {

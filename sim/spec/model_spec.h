@@ -93,7 +93,8 @@ struct ModelSpec {
   int64_t window_every = 1;   ///< A sliding window on every such layer (Gemma 2: 2).
   double attention_softcap = 0;
   double logit_softcap = 0;
-  double dropout = 0;  ///< Residual and attention dropout while training.
+  double dropout = 0;            ///< Of the embedding and of each branch, while training.
+  double attention_dropout = 0;  ///< Of the attention's weights.
   std::optional<MoeSpec> moe;
   std::optional<MlaSpec> mla;
   int64_t num_mtp_layers = 0;  ///< Multi-token-prediction layers after the last.

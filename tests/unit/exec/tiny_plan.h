@@ -19,6 +19,7 @@ struct TinyPlan {
   bool qk_norm = false;  ///< As Qwen3.
   /// LayerNorm, learned positions, biases on all projections and a feed-forward without a gate.
   std::optional<FfnKind> gpt;
+  double dropout = 0;
   int64_t seq_len = 16, global_batch = 8;
   double learning_rate = 1e-2;
   Layout layout{.precision = Precision::kFp32};
@@ -39,6 +40,7 @@ inline Plan make_plan(const TinyPlan& t) {
   m.tied_embeddings = t.tied;
   m.qkv_bias = t.qkv_bias;
   m.qk_norm = t.qk_norm;
+  m.dropout = t.dropout;
   if (t.gpt) {
     m.norm = NormKind::kLayerNorm;
     m.ffn = *t.gpt;

@@ -30,6 +30,8 @@
 #include "exec/comm/communicator.h"
 #include "exec/data/batch_reader.h"
 #include "exec/runtime/trainer.h"
+#include "kernels/dropout/dropout.h"
+#include "kernels/random/tensor_key.h"
 #include "sim/spec/logical_tensors.h"
 #include "tests/unit/exec/spawn_ranks.h"
 #include "tests/unit/exec/tiny_plan.h"
@@ -55,7 +57,8 @@ Tensors logical(const Trainer& trainer, const std::vector<std::vector<float>>& b
 // Shape letters: B sequences, S tokens, D width, N/K query and key/value heads, H head width.
 class Oracle {
  public:
-  Oracle(const ModelSpec& m, Tensors weights) : m_(m), w_(std::move(weights)) {
+  Oracle(const ModelSpec& m, Tensors weights, int64_t first_token, uint64_t seed)
+      : m_(m), w_(std::move(weights)), first_token_(first_token), seed_(seed) {
     for (auto& [name, t] : w_) t.requires_grad_(true);
   }
 
@@ -65,10 +68,15 @@ class Oracle {
       const int64_t first = m_.position_rows - m_.max_seq_len;
       x = x + w("model.embed_positions.weight").narrow(0, first, ids.size(1));
     }
+    x = dropped(x, 0, "embedding");
     for (int64_t i = 0; i < m_.num_layers; ++i) {
       const std::string p = "model.layers." + std::to_string(i) + ".";
-      x = x + attention(norm(x, p + "input_layernorm"), p + "self_attn.");
-      x = x + feed_forward(norm(x, p + "post_attention_layernorm"), p + "mlp.");
+      const int block = static_cast<int>(i) + 1;
+      x = x +
+          dropped(attention(norm(x, p + "input_layernorm"), p + "self_attn."), block, "attention");
+      x = x + dropped(feed_forward(norm(x, p + "post_attention_layernorm"), p + "mlp."),
+                      block,
+                      "feed_forward");
     }
     x = norm(x, "model.norm");
     const at::Tensor& head = w(m_.tied_embeddings ? "model.embed_tokens.weight" : "lm_head.weight");
@@ -84,6 +92,20 @@ class Oracle {
     const at::Tensor y = at::matmul(x, w(name + ".weight").t());
     const auto bias = w_.find(name + ".bias");
     return bias == w_.end() ? y : y + bias->second;
+  }
+  /// The trainer's own masks: those of global element 0 of each site and on.
+  at::Tensor dropped(const at::Tensor& x, int block, const std::string& part) const {
+    if (m_.dropout == 0) return x;
+    std::vector<float> kept(static_cast<size_t>(x.numel()), 1.0F);
+    std::vector<uint8_t> mask(kept.size());
+    kernels::dropout_forward(kept.data(),
+                             mask.data(),
+                             x.numel(),
+                             static_cast<uint64_t>(first_token_ * x.size(-1)),
+                             seed_,
+                             kernels::tensor_key("dropout." + std::to_string(block) + "." + part),
+                             m_.dropout);
+    return x * at::from_blob(kept.data(), x.sizes()).to(at::kDouble, false, true);
   }
   at::Tensor rms_norm(const at::Tensor& x, const std::string& name) const {
     return x * at::rsqrt(at::pow(x, 2).mean(-1, true) + m_.norm_eps) * w(name + ".weight");
@@ -132,6 +154,8 @@ class Oracle {
 
   const ModelSpec& m_;
   Tensors w_;
+  int64_t first_token_;  ///< Of the step, in all of the run.
+  uint64_t seed_;
 };
 
 void expect_equals_autograd(const TinyPlan& tiny) {
@@ -154,10 +178,9 @@ void expect_equals_autograd(const TinyPlan& tiny) {
     const auto w = trainer.weights(static_cast<int>(i));
     weights.emplace_back(w.begin(), w.end());
   }
-  Oracle oracle(plan.model(), logical(trainer, weights));
-
   const int64_t batch = plan.workload().global_batch;
   const int64_t seq = plan.workload().seq_len;
+  Oracle oracle(plan.model(), logical(trainer, weights), kStep * batch * seq, plan.workload().seed);
   const at::Tensor ids = at::empty({batch, seq}, at::kLong);
   const at::Tensor labels = at::empty({batch, seq}, at::kLong);
   BatchReader reader(*source, plan, 0);
@@ -209,7 +232,8 @@ TEST(Model, EqualsAutogradWithNormedQueriesAndKeys) {
 
 TEST(Model, EqualsAutogradAsGpt2) {
   spawn_one([] {
-    TinyPlan tiny{.num_layers = 2, .num_kv_heads = 4, .tied = true, .gpt = FfnKind::kGelu};
+    TinyPlan tiny{
+        .num_layers = 2, .num_kv_heads = 4, .tied = true, .gpt = FfnKind::kGelu, .dropout = 0.2};
     tiny.layout.micro_batch = 2;
     tiny.layout.recompute = Recompute::kFull;
     expect_equals_autograd(tiny);

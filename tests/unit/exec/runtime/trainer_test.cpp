@@ -237,6 +237,7 @@ std::vector<Case> layouts() {
     if (std::string_view(c.name).starts_with("gpt")) {
       c.tiny.num_kv_heads = c.tiny.num_heads;
       c.tiny.gpt = FfnKind::kGelu;
+      c.tiny.dropout = 0.1;
     }
   }
   return cases;

@@ -241,7 +241,7 @@ ModelSpec korthikanti_gpt(int64_t hidden, int64_t heads, int64_t layers) {
   m.positions = PositionKind::kLearned;
   m.position_rows = 2048;
   m.linear_bias = true;
-  m.dropout = 0.1;
+  m.dropout = m.attention_dropout = 0.1;
   return m;
 }
 

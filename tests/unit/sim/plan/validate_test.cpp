@@ -367,7 +367,7 @@ TEST(ExecutorSupport, TheWorkerRunsEveryScheduleOnCpuRanksAlone) {
 }
 
 TEST(ExecutorSupport, AModelThatTheWorkerCannotRunIsNamedWithItsPart) {
-  for (const auto& [name, part] : {std::pair{"gpt2", "dropout"},
+  for (const auto& [name, part] : {std::pair{"gpt2", "attn_pdrop"},
                                    {"gemma-2-2b", "a GELU gate"},
                                    {"mixtral-8x7b", "experts"},
                                    {"deepseek-v3", "experts"},

@@ -154,6 +154,15 @@ TEST(RankReport, JsonRoundTripKeepsALossThatIsNotFinite) {
   }
 }
 
+TEST(RankReport, EveryKindOfActionReadsBack) {
+  RankReport r;
+  for (int kind = 0; kind < kNumActionKinds; ++kind)
+    r.timeline.spans.push_back(span(static_cast<ActionKind>(kind), 0, 1));
+  const RankReport back = parse_rank_report(to_json_text(r), "r.json").value();
+  ASSERT_EQ(back.timeline.spans.size(), static_cast<size_t>(kNumActionKinds));
+  EXPECT_EQ(back.timeline.spans.back().action.kind, ActionKind::kRelease);
+}
+
 TEST(RankReport, WrongSpansAreRefused) {
   RankReport r;
   r.timeline.spans = {span(ActionKind::kForward, 0, 1)};
