@@ -5,6 +5,7 @@
 
 #include "exec/model/operator_args.h"
 #include "kernels/rope/rope.h"
+#include "sim/spec/rope_frequencies.h"
 
 namespace meshwright {
 
@@ -15,11 +16,13 @@ RopeTables make_rope_tables(const ModelSpec& model, int64_t seq_len) {
     t.sin.zero_();
     return t;
   }
+  const Result<std::vector<double>> frequencies = rope_frequencies(model);
+  MW_CHECK(frequencies.has_value(), "a plan whose rotation the worker refuses");
   kernels::rope_tables(t.cos.mutable_data_ptr<float>(),
                        t.sin.mutable_data_ptr<float>(),
                        seq_len,
-                       model.head_dim,
-                       model.rope_theta);
+                       model.head_dim / 2,
+                       frequencies->data());
   return t;
 }
 

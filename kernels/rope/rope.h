@@ -1,6 +1,6 @@
 // Rotary position embedding (Su et al. 2021) in Hugging Face's half-split form (rotate_half):
-// element i of a head pairs with element i + head_dim/2, and the pair turns by position * theta^(-2
-// i / head_dim).
+// element i of a head pairs with element i + head_dim/2, and the pair turns by position times its
+// frequency.
 //
 //   y[i]        = x[i] cos - x[i + half] sin
 //   y[i + half] = x[i + half] cos + x[i] sin
@@ -13,8 +13,9 @@
 
 namespace meshwright::kernels {
 
-/// cos, sin [seq_len, head_dim / 2]; head_dim is even.
-void rope_tables(float* cos, float* sin, std::int64_t seq_len, std::int64_t head_dim, double theta);
+/// cos, sin [seq_len, half]; frequencies [half] in radians per token.
+void rope_tables(
+    float* cos, float* sin, std::int64_t seq_len, std::int64_t half, const double* frequencies);
 
 /// Rotates the first num_heads heads of each row of x [tokens, row_size] in place. The position of
 /// a token is token % seq_len. cos, sin as rope_tables wrote them.

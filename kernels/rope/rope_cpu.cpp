@@ -38,13 +38,10 @@ MW_ALWAYS_INLINE void rotate_head_back(
 }  // namespace
 
 void rope_tables(
-    float* cos, float* sin, std::int64_t seq_len, std::int64_t head_dim, double theta) {
-  const std::int64_t half = head_dim / 2;
+    float* cos, float* sin, std::int64_t seq_len, std::int64_t half, const double* frequencies) {
   for (std::int64_t i = 0; i < half; ++i) {
-    const double exponent = -2.0 * static_cast<double>(i) / static_cast<double>(head_dim);
-    const double frequency = std::pow(theta, exponent);
     for (std::int64_t position = 0; position < seq_len; ++position) {
-      const double angle = static_cast<double>(position) * frequency;
+      const double angle = static_cast<double>(position) * frequencies[i];
       cos[position * half + i] = static_cast<float>(std::cos(angle));
       sin[position * half + i] = static_cast<float>(std::sin(angle));
     }

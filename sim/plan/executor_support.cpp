@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/plan/executor_support.h"
 
+#include "sim/spec/rope_frequencies.h"
+
 namespace meshwright {
 namespace {
 
@@ -13,7 +15,7 @@ std::string_view uncovered(const ModelSpec& m) {
   if (m.attention_softcap > 0 || m.logit_softcap > 0) return "soft-capped scores";
   if (m.attention_dropout > 0)
     return "dropout of attention weights (attn_pdrop, attention_dropout)";
-  if (!m.rope_scaling.empty()) return "rope_scaling";
+  if (!rope_frequencies(m)) return "a rope_scaling other than linear and llama3";
   return {};
 }
 

@@ -39,13 +39,22 @@ std::vector<double> reference(const std::vector<double>& qkv, const Shape& s) {
   return y;
 }
 
+/// theta^(-2 i / head_dim).
+std::vector<double> frequencies(std::int64_t head_dim) {
+  std::vector<double> out;
+  for (std::int64_t i = 0; i < head_dim / 2; ++i)
+    out.push_back(std::pow(kTheta, -2.0 * static_cast<double>(i) / static_cast<double>(head_dim)));
+  return out;
+}
+
 class Rope : public ::testing::TestWithParam<Shape> {
  protected:
   void SetUp() override {
     const Shape& s = GetParam();
     cos_.resize(at(s.seq_len * s.head_dim / 2));
     sin_.resize(cos_.size());
-    rope_tables(cos_.data(), sin_.data(), s.seq_len, s.head_dim, kTheta);
+    rope_tables(
+        cos_.data(), sin_.data(), s.seq_len, s.head_dim / 2, frequencies(s.head_dim).data());
   }
   std::vector<float> cos_, sin_;
 };
@@ -107,7 +116,7 @@ TEST(RopeTables, KnownAngles) {
   // head_dim 4, theta 10000: the frequencies are 1 and 1/100.
   std::vector<float> cos(6);
   std::vector<float> sin(6);
-  rope_tables(cos.data(), sin.data(), 3, 4, kTheta);
+  rope_tables(cos.data(), sin.data(), 3, 2, frequencies(4).data());
   EXPECT_EQ(cos[0], 1.0F);
   EXPECT_EQ(sin[1], 0.0F);
   EXPECT_FLOAT_EQ(cos[2], 0.54030231F);  // cos 1
